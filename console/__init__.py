@@ -1,1 +1,1 @@
-""""""
+"""What people type and see: the command line."""

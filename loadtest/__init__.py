@@ -1,1 +1,1 @@
-""""""
+"""Measurements: what Minutewheel does with many tasks, beside what others do."""

@@ -1,0 +1,21 @@
+"""What can go wrong at the store, told apart by what the caller must do."""
+
+
+class StoreError(Exception):
+    """The store did not do what it was asked."""
+
+
+class NotApplied(StoreError):
+    """Certainly not done: it may be tried again as it is."""
+
+
+class UnknownOutcome(StoreError):
+    """Done or not, nobody knows: a plain write is repeated, a conditional one resolved by a serial read first."""
+
+
+class ClaimRefused(StoreError):
+    """A shard's stored fence is not below the one offered; `stored` is that fence."""
+
+    def __init__(self, stored: int) -> None:
+        super().__init__(f"the stored fence is {stored}")
+        self.stored = stored
