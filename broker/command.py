@@ -115,22 +115,36 @@ class Code(StrEnum):
     UNKNOWN_FILING = "unknown_filing"
 
 
+class InvalidTask(ValueError):
+    """What was asked for can't be accepted as it is: raised to whoever asks locally, a `Rejection` to all others."""
+
+    def __init__(self, code: Code, message: str, field: str = "") -> None:
+        super().__init__(message)
+        self.code = code
+        self.message = message
+        self.field = field
+
+
 class Rejection(Struct, frozen=True, gc=False):
-    """A record, or one item of a batch record, that was refused."""
+    """A record, or one item of a batch record, that was refused; `item` is that item's own bytes."""
 
     at: Standing
     code: Code
     message: str
     field: str = ""
+    item: bytes | None = None
 
 
 class Foreign(Struct, frozen=True, gc=False):
-    """A good command of another shard: to be forwarded there in `value` with `headers`, keyed by `key`."""
+    """A good command of another shard: to be forwarded there in `value` with `headers`, keyed by `key`.
+
+    The value is as it was sent (None for a cancelling record); one of the headers says where it stood first.
+    """
 
     at: Standing
     shard: int
     key: str
-    value: bytes
+    value: bytes | None
     headers: Headers
 
 

@@ -19,3 +19,14 @@ class ClaimRefused(StoreError):
     def __init__(self, stored: int) -> None:
         super().__init__(f"the stored fence is {stored}")
         self.stored = stored
+
+
+class NewerSchema(StoreError):
+    """A later release has made the file, with tables that this one does not know."""
+
+    def __init__(self, path: str, found: int, known: int) -> None:
+        super().__init__(
+            f"{path} has schema {found}, this release knows {known}: upgrade it, or use another data folder"
+        )
+        self.found = found
+        self.known = known

@@ -65,6 +65,9 @@ class Store(Protocol):
     async def closing(self, shard: int, minute: int) -> Closing | None:
         """A minute's closing record, if it is closed and not long past."""
 
+    async def letters(self, shard: int, keys: Sequence[str]) -> list[DeadLetter]:
+        """The letters of those keys that have one with a record, in any order."""
+
     async def dead_letters(self, shard: int, after: str, limit: int) -> list[DeadLetter]:
         """Letters that are neither redriven nor dropped, by key above `after`, ascending."""
 

@@ -6,6 +6,9 @@ fence and nothing else, so it may be repeated. A *reign* is one ownership of the
 got in each log, which tells its true bucket rows from those of a stale owner (DESIGN rule V).
 """
 
+from collections.abc import Collection
+from struct import pack, unpack
+
 from msgspec import Struct, field
 
 Offsets = tuple[int, int, int]
@@ -92,3 +95,12 @@ def mix(filing: int) -> int:
     filing = (filing ^ filing >> 30) * 0xBF58476D1CE4E5B9 & mask
     filing = (filing ^ filing >> 27) * 0x94D049BB133111EB & mask
     return filing ^ filing >> 31
+
+
+def pack_filings(filings: Collection[int]) -> bytes:
+    """Marks as every store keeps them: 8 bytes a filing, little-endian."""
+    return pack(f"<{len(filings)}q", *filings)
+
+
+def unpack_filings(data: bytes) -> tuple[int, ...]:
+    return unpack(f"<{len(data) // 8}q", data)

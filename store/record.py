@@ -16,6 +16,10 @@ HEAD = Layout(">BBHQqqHBHI")
 VERSION = 1
 FENCE = Layout(">Q")
 FENCE_AT = 4
+EXPIRES = Layout(">q")
+EXPIRES_AT = 20
+QUEUE_AT = HEAD.size
+"""Where the queue would stand if the key before it were empty."""
 
 Headers = tuple[tuple[str, bytes | None], ...]
 
@@ -134,3 +138,9 @@ def encode_headers(headers: Headers) -> bytes:
 
 def decode_headers(data: bytes) -> Headers:
     return _headers.decode(data)
+
+
+def expires_of(record: bytes) -> int:
+    """The start deadline, 0 for none."""
+    expires_ms: int = EXPIRES.unpack_from(record, EXPIRES_AT)[0]
+    return expires_ms

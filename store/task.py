@@ -28,7 +28,8 @@ class TaskRow(Struct, frozen=True, gc=False):
 
     `filing` is its last one, `origin` the filing that made this version of the task (the same over all retries);
     `submit_pos`, `forwarded_pos` and `outcome_pos` are the last positions decided on in the three logs;
-    `forward_origin` is partition << 61 | position of the last forwarded command applied, or -1.
+    `forward_origin` is partition << 61 | position of the last forwarded command applied, or -1: 67 bits, so stores
+    keep it in two columns (`divmod` by 1 << 61, for -1 too).
     `answer` is what that last command was told; `ended` says that no further attempt is to be filed.
     """
 

@@ -1,0 +1,235 @@
+"""How is a batch of commands and outcomes applied, so that a crash after any step loses nothing?
+
+The one writer of the shard's rows, one batch at a time (rules U and X): look the keys up; decide; one checkpoint if
+an existing row changes (rules M and N), the regular one, never an extra one; bucket rows (rule A); task rows;
+remember what lies within the reach; receipts and whatever else is to be produced; then the records count as applied
+(rules O and P). The batch grows with the backlog: what costs is the number of statements, not of rows.
+"""
+
+from collections.abc import Iterable, Sequence
+
+from msgspec.structs import replace
+
+from ..broker.command import Cancel, Command, Discard, Redrive, Rejection, Reschedule, Standing, Submit
+from ..broker.dead import dead_message
+from ..broker.due import NotDue, parse_due
+from ..broker.errors import BrokerError, Unpublishable
+from ..broker.outcome import Outcome, outcome_of
+from ..broker.receipt import Op, Receipt, receipt_message
+from ..broker.rejection import rejection_message
+from ..broker.wire import Message, Record
+from ..store.task import BucketRow, DeadLetter, PlainRow, TaskRow
+from .activity import Steps, Until, insist
+from .context import Context
+from .decision import Decision, Facts, decide, needs_letter, needs_record, place_of
+from .effects import LookUp, Produce, ReadDue, ReadFilings, ReadLetters, Write
+from .intake import Item
+
+_OPS: dict[type, Op] = {
+    Submit: "submit",
+    Cancel: "cancel",
+    Reschedule: "reschedule",
+    Redrive: "redrive",
+    Discard: "discard",
+    Outcome: "outcome",
+}
+
+
+def applying(context: Context) -> Steps[None]:
+    """The activity: for ever, batch after batch, while the shard takes any."""
+    intake = context.intake
+    while True:
+        yield Until(lambda: context.taking and intake.ready())
+        context.applying = True
+        batch = intake.take(context.limits.batch_max)
+        yield from _complete_outcomes(context, batch)
+        decided = yield from _decide(context, [item for item in batch if item.decides])
+        if any(decision.existing for decision in decided):
+            yield Until(lambda decided=decided: not _unresolved(context, decided))  # type: ignore[misc]
+            yield from context.checkpointed()
+        yield from _write(context, decided)
+        yield from _produce(context, _messages(context, batch, decided))
+        intake.done(batch)
+        context.counts.applied += len(batch)
+        context.applying = False
+
+
+def _complete_outcomes(context: Context, batch: Iterable[Item]) -> Steps[None]:
+    """Fetch the due records that foreign workers only name."""
+    bare = [item for item in batch if isinstance(item.what, Outcome) and item.what.due_at and item.what.kind != "done"]
+    if not bare:
+        return
+    places = [item.what.due_at for item in bare if isinstance(item.what, Outcome) and item.what.due_at]
+    read: list[Record] = yield from insist(context.activities, ReadDue(places))
+    found = {(record.topic, record.partition, record.offset): record for record in read}
+    for item in bare:
+        assert isinstance(item.what, Outcome)
+        assert item.what.due_at
+        item.what = _completed(item.what, found.get(item.what.due_at))
+
+
+def _completed(outcome: Outcome, record: Record | None) -> Outcome:
+    """The outcome as a complete cause. Without its record it can only end: there is nothing to file again."""
+    try:
+        delivered = parse_due(record) if record else None
+    except NotDue:
+        delivered = None
+    if delivered is None or delivered.filing != outcome.filing:
+        reason = f"{outcome.reason} (and the due record that it names is not there)"
+        return replace(outcome, retryable=False, kind="failed", reason=reason, payload=b"")
+    return outcome_of(
+        delivered,
+        outcome.kind,
+        starts=outcome.starts,
+        reason=outcome.reason,
+        retryable=outcome.retryable,
+        delay_ms=outcome.delay_ms,
+    )
+
+
+def _decide(context: Context, items: Sequence[Item]) -> Steps[list[Decision]]:
+    """Look up, decide, and let the memory of the shard know at once what may not fire any more."""
+    if not items:
+        return []
+    keys = [item.key for item in items]
+    found: list[TaskRow] = yield from insist(context.activities, LookUp(keys))
+    rows = {row.key: row for row in found}
+    records, letters = yield from _contents(context, items, rows)
+    decided = []
+    for item in items:
+        row = rows.get(item.key)
+        facts = Facts(context.fence, row, _gone(context, row), records.get(item.key), letters.get(item.key))
+        decision = decide(item, facts)
+        _mark(context, decision)
+        decided.append(decision)
+    return decided
+
+
+def _contents(
+    context: Context, items: Iterable[Item], rows: dict[str, TaskRow]
+) -> Steps[tuple[dict[str, bytes], dict[str, DeadLetter]]]:
+    """Read what is copied: bucket rows for reschedules, letters for redrives."""
+    known = [(item, rows[item.key]) for item in items if item.key in rows]
+    places = {place_of(row): row.key for item, row in known if needs_record(item, row)}
+    keys = [row.key for item, row in known if needs_letter(item, row)]
+    records: dict[str, bytes] = {}
+    if places:
+        found: list[BucketRow] = yield from insist(context.activities, ReadFilings(list(places)))
+        records = {places[row.minute, row.due_ms, row.filing]: row.record for row in found}
+    letters: dict[str, DeadLetter] = {}
+    if keys:
+        read: list[DeadLetter] = yield from insist(context.activities, ReadLetters(keys))
+        letters = {letter.key: letter for letter in read}
+    return records, letters
+
+
+def _gone(context: Context, row: TaskRow | None) -> bool:
+    """Has the row's filing left, or can nobody say any more that it has not?"""
+    if row is None:
+        return False
+    fired = context.journal.kind(row.minute, row.filing) == "fired"
+    return fired or row.filing in context.memory.firing or context.journal.shut(row.minute)
+
+
+def _mark(context: Context, decision: Decision) -> None:
+    for place, kind in ((decision.remove, "removed"), (decision.fired, "fired")):
+        if place is None:
+            continue
+        context.memory.remove(place)
+        if kind == "removed":
+            context.journal.touch(place[0], decision.item.filing)
+            context.journal.mark(place[0], [place[2]], "removed")
+        else:
+            context.journal.mark(place[0], [place[2]], "fired")
+
+
+def _unresolved(context: Context, decided: Iterable[Decision]) -> bool:
+    """Rule P: what was answered "too late" must be marked as fired, durably, before it is said."""
+    firing = context.memory.firing
+    return any(decision.resolve and decision.row and decision.row.filing in firing for decision in decided)
+
+
+def _write(context: Context, decided: Sequence[Decision]) -> Steps[None]:
+    """Bucket rows and letters, then task rows, then the memory of the shard."""
+    filed = [(decision, _placed(context, decision)) for decision in decided if decision.file]
+    letters: list[PlainRow] = [decision.letter for decision in decided if decision.letter]
+    yield from _put(context, [*(row for _, row in filed), *letters])
+    yield from _put(context, [decision.row for decision in decided if decision.row])
+    for decision, row in filed:
+        context.filed(row.minute)
+        context.intake.remembered(decision.item.filing)
+        if context.journal.kind(row.minute, row.filing) is None and not context.journal.shut(row.minute):
+            context.memory.remember(row)
+
+
+def _placed(context: Context, decision: Decision) -> BucketRow:
+    """Find the filing its minute: where it stands already, or the first that is not shut (rule Z)."""
+    file, limits = decision.file, context.limits
+    assert file is not None
+    assert decision.row is not None
+    minute = file.minute
+    if minute is None or context.journal.shut(minute):
+        minute = context.journal.place(file.due_ms, context.memory.forgotten)
+    context.begin_filing(minute)
+    filing = decision.row.filing
+    context.journal.touch(minute, decision.item.filing)
+    piece = context.journal.piece(minute, len(file.record), limits.piece_rows_max, limits.piece_bytes_max)
+    decision.row = replace(decision.row, minute=minute)
+    return BucketRow(minute, piece, file.due_ms, filing, file.record)
+
+
+def _put(context: Context, rows: Sequence[PlainRow]) -> Steps[None]:
+    if rows:
+        yield from insist(context.activities, Write(context.journal.timestamp(), rows))
+
+
+def _messages(context: Context, batch: Iterable[Item], decided: Iterable[Decision]) -> list[Message]:
+    """What is to be produced for a batch: refusals, what belongs to other shards, dead letters, receipts."""
+    topics = context.topics
+    messages = []
+    for item in batch:
+        if isinstance(item.what, Rejection):
+            messages.append(rejection_message(topics, item.record, item.what))
+        elif isinstance(item.what, Message):
+            messages.append(item.what)
+    for decision in decided:
+        if decision.letter and decision.letter.record:
+            messages.append(dead_message(topics, decision.letter))
+        if decision.answer and decision.receipt is not None:
+            messages.append(receipt_message(topics, context.shard, _receipt(decision)))
+    return messages
+
+
+def _receipt(decision: Decision) -> Receipt:
+    """What is told of a decision; the row is the one that stands, or will."""
+    item, row = decision.item, decision.row
+    assert decision.answer
+    assert decision.receipt is not None
+    what = item.what
+    receipt = Receipt(
+        op=_OPS[type(what)],
+        key=item.key,
+        answer=decision.answer,
+        receipt=decision.receipt,
+        at=what.at if isinstance(what, Command) else Standing(item.log, item.position, item.time_ms),
+    )
+    if row is None:
+        return receipt
+    return replace(
+        receipt, state=row.state, filing=row.filing, due_ms=row.due_ms, attempt=row.attempt, note=row.note[-500:]
+    )
+
+
+def _produce(context: Context, messages: Sequence[Message]) -> Steps[None]:
+    """Produce until each is acknowledged. What can never be published is counted and let go."""
+    while messages:
+        answers = yield from insist(context.activities, Produce(messages))
+        failed = [
+            (message, answer)
+            for message, answer in zip(messages, answers, strict=True)
+            if isinstance(answer, BrokerError)
+        ]
+        context.counts.unpublishable += sum(isinstance(answer, Unpublishable) for _, answer in failed)
+        messages = [message for message, answer in failed if not isinstance(answer, Unpublishable)]
+        if messages:
+            yield Until(at_ms=context.activities.now_ms + 100)

@@ -1,0 +1,50 @@
+"""When is progress recorded, and what if nobody knows whether it was?
+
+Every 250 ms if there is something to record, more slowly when the store is slow: one conditional write a shard,
+however many tasks it fires. Refused: the shard is another's, and dropped at once (rule F). Unknown: a serial read
+tells whether the fence still stands and whether the checkpoint is there; if not, the same one is written again.
+"""
+
+from ..store.errors import NotApplied
+from ..store.progress import Checkpoint, Progress
+from .activity import RETRY_CAP_MS, RETRY_FIRST_MS, Steps, Until, insist
+from .context import Context
+from .effects import Failed, ReadProgress, Record
+
+
+def checkpointing(context: Context) -> Steps[None]:
+    """The activity: checkpoint after checkpoint."""
+    journal, limits = context.journal, context.limits
+    next_ms = 0
+    while True:
+        yield Until(journal.dirty, at_ms=next_ms)
+        began_ms = context.now_ms
+        checkpoint = journal.build([minute for minute in journal.proven() if context.quiet(minute)])
+        if not (yield from _record(context, checkpoint)):
+            context.counts.refused += 1
+            context.lose("fence refused")
+            return
+        journal.recorded(checkpoint)
+        context.recorded_ms = began_ms
+        context.counts.checkpoints += 1
+        context.counts.closed += len(checkpoint.closed)
+        pause_ms = min(max(limits.checkpoint_ms, 2 * (context.now_ms - began_ms)), limits.checkpoint_ms_max)
+        next_ms = began_ms + pause_ms
+
+
+def _record(context: Context, checkpoint: Checkpoint) -> Steps[bool]:
+    """Write it until it is certainly there, or certainly refused."""
+    delay_ms = RETRY_FIRST_MS
+    while True:
+        answer = yield Record(context.fence, checkpoint)
+        if not isinstance(answer, Failed):
+            return bool(answer)
+        yield Until(at_ms=context.now_ms + delay_ms)
+        delay_ms = min(2 * delay_ms, RETRY_CAP_MS)
+        if isinstance(answer.error, NotApplied):
+            continue
+        stored: Progress = yield from insist(context.activities, ReadProgress())
+        if (stored.fence, stored.member) != (context.fence, context.member):
+            return False
+        if stored.last_checkpoint == checkpoint.number:
+            return True

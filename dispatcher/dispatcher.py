@@ -1,0 +1,324 @@
+"""How does one dispatcher process serve its share of the shards?
+
+The shell around the pure parts: it takes shards by leases, performs what they ask for, reads their logs, lets due
+tasks through the gate and publishes them, and hands its shards over when it is told to stop. It decides nothing about
+tasks. Everything runs in one event loop; each wait is bounded by a second, so a clock that steps is noticed.
+"""
+
+import asyncio
+from collections.abc import Iterable
+
+import structlog
+
+from ..broker.errors import BrokerError
+from ..broker.port import Broker
+from ..broker.submission import Decoder
+from ..broker.wire import Topics
+from ..coordinator import Coordinator, CoordinatorUnavailable, LeaseLost
+from ..store.port import Catalog, Queue, Store
+from ..store.position import Log
+from ..store.task import SHARDS
+from .activity import Asked
+from .clock import Clock
+from .context import Limits
+from .decoding import decoding
+from .due import Due
+from .gate import Gate
+from .leasing import Leasing
+from .memory import Budget
+from .perform import Performer
+from .publishing import Outgoing, landed, outgoing
+from .queues import Queues
+from .shard import OVER, Shard
+
+log = structlog.get_logger("minutewheel.dispatcher")
+
+CHUNK = 2_000
+"""Tasks handed to the producer at once, whatever is due: the loop is never busy with firing alone for long."""
+CHUNKS_IN_FLIGHT = 8
+FETCH_RECORDS = 2_000
+FETCH_WAIT_MS = 1_000
+LOOK_MS = 1_000
+RETRY_MS = 200
+CLOCK_OFFSET_MAX_MS = 500
+
+
+class Dispatcher:
+    """One dispatcher. `run` serves until `stop`; it is made for one run."""
+
+    def __init__(
+        self,
+        *,
+        store: Store,
+        catalog: Catalog,
+        broker: Broker,
+        coordinator: Coordinator,
+        member: str,
+        clock: Clock,
+        decoder: Decoder,
+        queues: Queues,
+        topics: Topics,
+        limits: Limits,
+        budget: Budget,
+        settle_ms: int = 5_000,
+    ) -> None:
+        self.shards: dict[int, Shard] = {}
+        self.gate = Gate()
+        self._catalog = catalog
+        self._broker = broker
+        self._coordinator = coordinator
+        self._member = member
+        self._clock = clock
+        self._decoder = decoder
+        self._queues = queues
+        self._topics = topics
+        self._limits = limits
+        self._budget = budget
+        self._settle_ms = settle_ms
+        self._performer = Performer(store, broker, topics)
+        self._chunks = 0
+        self._clock_confirmed = False
+        self._wake = asyncio.Event()
+        self._stopping = asyncio.Event()
+        self._over = asyncio.Event()
+        self._room: dict[int, asyncio.Event] = {}
+
+    def stop(self) -> None:
+        """Hand all shards over and end. Safe to call again."""
+        self._stopping.set()
+        self._wake.set()
+
+    async def run(self) -> None:
+        self._leasing = await Leasing.join(self._coordinator, self._member, self._clock, self._settle_ms)
+        log.info("joined", member=self._member)
+        try:
+            async with asyncio.TaskGroup() as group:
+                self._group = group
+                background = [group.create_task(work) for work in (self._keep_leases(), self._look_around())]
+                await self._turns()
+                for task in background:
+                    task.cancel()
+        finally:
+            await self._leasing.leave()
+            log.info("left", member=self._member)
+
+    # Leases.
+
+    async def _keep_leases(self) -> None:
+        """Renew; take and hand over what the balance says."""
+        try:
+            while True:
+                for shard in await self._leasing.renew(self.shards):
+                    self._lose(shard, "another owner")
+                if not self._stopping.is_set():
+                    await self._balance()
+                await asyncio.sleep(min(self._leasing.pause_ms, LOOK_MS) / 1_000)
+        except LeaseLost:
+            for shard in list(self.shards):
+                self._lose(shard, "session over")
+            self.stop()
+            self._over.set()
+
+    async def _balance(self) -> None:
+        try:
+            take, give = await self._leasing.moves(self.shards)
+            for shard in give:
+                self.shards[shard].drain()
+            for shard in take:
+                await self._take(shard)
+        except CoordinatorUnavailable:
+            return
+        self._wake.set()
+
+    async def _take(self, number: int, above: int = 0) -> None:
+        fence = await self._leasing.acquire(number, above)
+        if fence is None or self._stopping.is_set():
+            return
+        shard = Shard(
+            shard=number,
+            fence=fence,
+            member=self._member,
+            now_ms=self._clock.now_ms(),
+            topics=self._topics,
+            decode=decoding(number, self._decoder, self._topics, self._queues.admits),
+            budget=self._budget,
+            limits=self._limits,
+        )
+        self.shards[number] = shard
+        self._room[number] = asyncio.Event()
+        for name in Log:
+            self._group.create_task(self._read(shard, name))
+        log.info("shard taken", shard=number, fence=fence)
+
+    def _lose(self, number: int, reason: str) -> None:
+        self.shards[number].lose(reason)
+        self._wake.set()
+
+    # Turns.
+
+    async def _turns(self) -> None:
+        """Turn after turn until all shards are handed over."""
+        while True:
+            self._wake.clear()
+            await self._bury()
+            if self._stopping.is_set():
+                for shard in self.shards.values():
+                    shard.drain()
+                if not self.shards:
+                    return
+            self._turn()
+            await self._sleep()
+
+    def _turn(self) -> None:
+        """Let every shard take its steps, then let due tasks out."""
+        now_ms = self._clock.now_ms()
+        may_act = self._leasing.may_act()
+        for shard in self.shards.values():
+            shard.clock_confirmed = self._clock_confirmed
+            self._perform_all(shard, shard.step(now_ms))
+            if may_act:
+                self.gate.offer(shard.take_due(now_ms, CHUNK), now_ms)
+            self._room[shard.shard].set()
+        while may_act and self._chunks < CHUNKS_IN_FLIGHT and (dues := self.gate.release(now_ms, CHUNK)):
+            self._send(dues)
+
+    async def _sleep(self) -> None:
+        """Until something happens, a shard has something to do, or a second has passed."""
+        now_ms = self._clock.now_ms()
+        times = [at_ms for shard in self.shards.values() if (at_ms := shard.next_ms()) is not None]
+        pause_ms = min([LOOK_MS, *(at_ms - now_ms for at_ms in times)])
+        if self._leasing.may_act() and pause_ms <= 0:
+            await asyncio.sleep(0)
+            return
+        try:
+            async with asyncio.timeout(max(1, pause_ms) / 1_000):
+                await self._wake.wait()
+        except TimeoutError:
+            return
+
+    async def _bury(self) -> None:
+        """Let go of the shards whose reign is over, and take those again whose claim met a higher fence."""
+        for number, shard in list(self.shards.items()):
+            if shard.life not in OVER:
+                continue
+            del self.shards[number]
+            self._room.pop(number).set()
+            log.info("shard left", shard=number, life=shard.life, reason=shard.reason)
+            try:
+                if shard.stored_fence and not self._stopping.is_set():
+                    await self._take(number, shard.stored_fence)
+                else:
+                    await self._leasing.release(number)
+            except (CoordinatorUnavailable, LeaseLost) as error:
+                log.warning("lease not released", shard=number, error=str(error))
+
+    # Effects.
+
+    def _perform_all(self, shard: Shard, asked: Iterable[Asked]) -> None:
+        for one in asked:
+            self._group.create_task(self._perform(shard, one))
+
+    async def _perform(self, shard: Shard, asked: Asked) -> None:
+        """Perform one effect and hand the answer back. Without trust nothing is written: it waits for its return."""
+        while not self._leasing.may_act():
+            if shard.life in OVER or self._over.is_set():
+                return
+            await asyncio.sleep(RETRY_MS / 1_000)
+        answer = await self._performer.perform(shard.shard, asked.effect)
+        self._perform_all(shard, shard.resume(asked.activity, answer, self._clock.now_ms()))
+        self._wake.set()
+
+    async def _read(self, shard: Shard, name: Log) -> None:
+        """Read one log of a shard on, for as long as the shard wants any."""
+        topic, room = self._topics.logs[name], self._room[shard.shard]
+        while shard.life not in OVER:
+            wanted = shard.wants(name)
+            if wanted is None:
+                room.clear()
+                await room.wait()
+                continue
+            try:
+                limit = min(wanted.limit, FETCH_RECORDS)
+                fetched = await self._broker.fetch(topic, shard.shard, wanted.offset, limit, FETCH_WAIT_MS)
+            except BrokerError as error:
+                log.warning("log unreadable", topic=topic, shard=shard.shard, error=str(error))
+                await asyncio.sleep(LOOK_MS / 1_000)
+                continue
+            shard.deliver(name, fetched)
+            if self._queues.met:
+                await self._declare()
+            if fetched.records:
+                self._wake.set()
+
+    # Publishing.
+
+    def _send(self, dues: list[Due]) -> None:
+        for number, some in _by_shard(dues).items():
+            self.shards[number].released(some)
+        self._chunks += 1
+        sent = outgoing(dues, self._clock.now_ms(), self._topics, self._queues.silent)
+        self._group.create_task(self._publish(sent, {n: self.shards[n] for n in {due.shard for due in dues}}))
+
+    async def _publish(self, sent: list[Outgoing], owners: dict[int, Shard]) -> None:
+        """Produce until each filing of the chunk is fired or given back to the gate."""
+        try:
+            while sent:
+                if not self._leasing.may_act():
+                    await self._give_back([out.due for out in sent], owners)
+                    return
+                result = landed(sent, await self._broker.produce([out.message for out in sent]), self._topics)
+                now_ms = self._clock.now_ms()
+                for number, fired in _by_shard(result.fired).items():
+                    owners[number].fired(fired, now_ms)
+                if result.back:
+                    await self._give_back(result.back, owners)
+                sent = result.next
+        finally:
+            self._chunks -= 1
+            self._wake.set()
+
+    async def _give_back(self, dues: list[Due], owners: dict[int, Shard]) -> None:
+        """The broker took none of these: offer them again after a moment, as they stood."""
+        log.warning("not published, kept", tasks=len(dues))
+        await asyncio.sleep(RETRY_MS / 1_000)
+        for number, some in _by_shard(dues).items():
+            owners[number].put_back(some)
+        self.gate.offer([due for due in dues if due.live], self._clock.now_ms())
+
+    # Surroundings.
+
+    async def _look_around(self) -> None:
+        """Once a second: the queues' declarations, and whether the clock agrees with the broker's."""
+        while True:
+            try:
+                await self._learn_queues()
+                before_ms = self._clock.now_ms()
+                offset_ms = await self._broker.time_ms() - before_ms
+                self._clock_confirmed = abs(offset_ms) <= CLOCK_OFFSET_MAX_MS
+            except Exception as error:  # noqa: BLE001  nothing here may end the dispatcher; closing stops meanwhile
+                self._clock_confirmed = False
+                log.warning("surroundings unknown", error=str(error))
+            await asyncio.sleep(LOOK_MS / 1_000)
+
+    async def _learn_queues(self) -> None:
+        queues = await self._catalog.queues()
+        self._queues.learn([q.name for q in queues], [q.name for q in queues if q.outcomes == "none"])
+
+    async def _declare(self) -> None:
+        """Declare the queues that were met, with topics of their own; they are held at the gate until then."""
+        met = sorted(self._queues.met)
+        now_ms = self._clock.now_ms()
+        for name in met:
+            self.gate.hold(name, "its topic is being made", now_ms)
+        await self._broker.create_topics({self._topics.due(name): SHARDS for name in met})
+        for name in met:
+            await self._catalog.put_queue(Queue(name))
+            self.gate.resume(name, self._clock.now_ms())
+        await self._learn_queues()
+
+
+def _by_shard(dues: Iterable[Due]) -> dict[int, list[Due]]:
+    groups: dict[int, list[Due]] = {}
+    for due in dues:
+        groups.setdefault(due.shard, []).append(due)
+    return groups

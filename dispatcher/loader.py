@@ -1,0 +1,79 @@
+"""How do the filings of a minute come into memory before they are due?
+
+Minute after minute, `lead` ahead of the clock while the budget allows: first the marks, then the reach moves (rule
+L), then page after page of rows, of which those count that are not marked, not here and valid (rule V). Where the
+budget is used up in the middle of a minute and the next one presses, the rest is forgotten: the minute goes on a list
+and is read again when there is room. The minutes that a new owner finds overdue start on that list, so that what is
+due now is loaded first.
+"""
+
+from collections.abc import Sequence
+
+from ..store.record import fence_of
+from ..store.task import MINUTE_MS, BucketRow
+from .activity import Steps, Until, insist
+from .context import Context
+from .effects import ReadMarks, ReadPage
+
+
+def loading(context: Context, marks_known_to: int) -> Steps[None]:
+    """The activity: load what comes next, or what was forgotten. Marks up to `marks_known_to` came with the claim."""
+    memory, journal, limits = context.memory, context.journal, context.limits
+    while True:
+        start_ms = (memory.reach + 1) * MINUTE_MS - limits.lead_ms
+        yield Until(lambda start_ms=start_ms: _next(context, start_ms) is not None, wake_ms=start_ms)  # type: ignore[misc]
+        minute = _next(context, start_ms)
+        assert minute is not None
+        if journal.shut(minute):
+            memory.begin(minute)
+            memory.end(minute)
+            continue
+        if minute > marks_known_to:
+            journal.learn((yield from insist(context.activities, ReadMarks(minute))))
+        yield from _load(context, minute)
+
+
+def _next(context: Context, start_ms: int) -> int | None:
+    """The minute to load now, if any."""
+    memory = context.memory
+    if context.now_ms >= start_ms and not memory.budget.full():
+        return memory.reach + 1
+    if memory.forgotten and memory.budget.roomy():
+        return min(memory.forgotten)
+    return None
+
+
+def _load(context: Context, minute: int) -> Steps[None]:
+    memory, budget = context.memory, context.memory.budget
+    anew = minute <= memory.reach
+    next_start_ms = (minute + 1) * MINUTE_MS
+    memory.begin(minute)
+    cursors = dict.fromkeys(range(context.journal.pieces.get(minute, 1)), (-1, -1))
+    while cursors:
+        if budget.full():
+            pressing = lambda: not budget.full() or context.now_ms >= next_start_ms  # noqa: E731
+            yield Until(pressing, wake_ms=next_start_ms)
+            if budget.full():
+                memory.end(minute, forget=True)
+                return
+        piece = min(cursors, key=cursors.__getitem__)
+        rows = yield from read_page(context, minute, piece, cursors)
+        memory.admit(minute, counting(context, minute, rows), anew=anew)
+    memory.end(minute)
+
+
+def read_page(context: Context, minute: int, piece: int, cursors: dict[int, tuple[int, int]]) -> Steps[list[BucketRow]]:
+    """Read a piece on from its cursor and move that; a piece that is read to its end leaves the cursors."""
+    limit = context.limits.page_rows
+    rows: list[BucketRow] = yield from insist(context.activities, ReadPage(minute, piece, cursors[piece], limit))
+    if len(rows) < limit:
+        del cursors[piece]
+    else:
+        cursors[piece] = rows[-1].due_ms, rows[-1].filing
+    return rows
+
+
+def counting(context: Context, minute: int, rows: Sequence[BucketRow]) -> list[BucketRow]:
+    """Those that are not marked and count."""
+    marks, valid = context.journal.marks(minute), context.journal.valid
+    return [row for row in rows if row.filing not in marks and valid(row.filing, fence_of(row.record))]
