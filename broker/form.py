@@ -243,6 +243,8 @@ def shown(name: str) -> str:
 
 def check_text(text: str, bytes_max: int, field: str, code: Code) -> None:
     """Printable, composed (NFC), and not too long in UTF-8."""
+    if len(text) > bytes_max:  # before looking at each letter of it
+        raise InvalidTask(code, f"{field} has more than {bytes_max} bytes of UTF-8", field)
     if text.isascii():
         if text and not text.isprintable():
             raise InvalidTask(code, f"{field} has control characters", field)
@@ -251,7 +253,7 @@ def check_text(text: str, bytes_max: int, field: str, code: Code) -> None:
             raise InvalidTask(code, f"{field} has control characters, line separators or lone surrogates", field)
         if not unicodedata.is_normalized("NFC", text):
             raise InvalidTask(code, f"{field} is not in Unicode's composed form (NFC)", field)
-    if len(text) > bytes_max or len(text.encode()) > bytes_max:
+    if len(text.encode()) > bytes_max:
         raise InvalidTask(code, f"{field} has more than {bytes_max} bytes of UTF-8", field)
 
 

@@ -14,13 +14,14 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import TypeVar, TypeVarTuple
 
-from ..store.errors import NotApplied, StoreError
+from ..store.errors import StoreError, UnknownOutcome
 from ..store.record import encode_headers
-from ..store.sqlite_connection import Call, Connection, Synchronous
+from ..store.sqlite_connection import Call, Synchronous
 from .errors import BrokerError, Unpublishable
 from .port import Bounds, Fetched, Produced
-from .sqlite_group import Entry, SqliteMember
-from .sqlite_log import SCHEMA, Draft, LogFile, Parcel
+from .sqlite_file import LogFile
+from .sqlite_group import Membership, SqliteMember
+from .sqlite_log import Draft, Logs, Parcel
 from .sqlite_watch import Watch
 from .wire import Message
 
@@ -46,7 +47,7 @@ def patient(fn: Callable[[*Args], T], *args: *Args) -> T:
 
 def _busy(error: StoreError) -> bool:
     code = getattr(error.__cause__, "sqlite_errorcode", sqlite3.SQLITE_OK)
-    return isinstance(error, NotApplied) and code == sqlite3.SQLITE_BUSY
+    return code & 0xFF == sqlite3.SQLITE_BUSY and not isinstance(error, UnknownOutcome)
 
 
 class SqliteBroker:
@@ -56,11 +57,12 @@ class SqliteBroker:
         self, file: LogFile, call: Call, clock_ms: Callable[[], int], *, max_message_bytes: int, session_ms: int
     ) -> None:
         self._file = file
+        self._logs = Logs(file)
         self._call = call
         self._clock_ms = clock_ms
         self._max_message_bytes = max_message_bytes
         self._session_ms = session_ms
-        self._watch = Watch(self._look, file.moved)
+        self._watch = Watch(file.glance, self._look, file.moved)
 
     @classmethod
     async def open(
@@ -77,13 +79,7 @@ class SqliteBroker:
 
         A group member that is silent for `session_ms` loses its partitions. `BrokerError` if the file can't be used.
         """
-
-        def opened() -> LogFile:
-            file = LogFile(Connection.open(path, SCHEMA, synchronous=synchronous, busy_timeout_ms=BUSY_MS), clock_ms)
-            file.look()
-            return file
-
-        file = await call(patient, opened)
+        file = await call(patient, LogFile.open, path, clock_ms, synchronous, BUSY_MS)
         return cls(file, call, clock_ms, max_message_bytes=max_message_bytes, session_ms=session_ms)
 
     async def close(self) -> None:
@@ -95,9 +91,9 @@ class SqliteBroker:
         refused = [draft for draft in drafts if isinstance(draft, Unpublishable)]
         if len(refused) == len(drafts):
             return list(refused)
-        self._file.parcels.append(parcel)
+        self._logs.parcels.append(parcel)
         try:
-            await self._run(self._file.flush, parcel)
+            await self._run(self._logs.flush, parcel)
         except BrokerError as error:
             parcel.refuse(str(error))
         finally:
@@ -109,14 +105,14 @@ class SqliteBroker:
 
     async def fetch(self, topic: str, partition: int, offset: int, limit: int, wait_ms: int) -> Fetched:
         if wait_ms <= 0:
-            return await self._run(self._file.view, self._file.read, topic, partition, offset, limit)
+            return await self._run(self._file.view, self._logs.read, topic, partition, offset, limit)
         loop = asyncio.get_running_loop()
         until = loop.time() + wait_ms / 1000
         while True:
             log = self._file.known(topic, partition)
             # At its known end an idle partition costs no query: whoever looks at the file will say when it moves.
             if log is None or log.end != offset:
-                fetched = await self._run(self._file.view, self._file.read, topic, partition, offset, limit)
+                fetched = await self._run(self._file.view, self._logs.read, topic, partition, offset, limit)
                 if fetched.records or limit == 0:
                     return fetched
             elif (left := until - loop.time()) > 0:
@@ -125,24 +121,25 @@ class SqliteBroker:
                 return Fetched((), offset, offset, log.incarnation)
 
     async def bounds(self, topic: str, partitions: Sequence[int]) -> list[Bounds]:
-        return await self._run(self._file.view, self._file.bounds, topic, list(partitions))
+        return await self._run(self._file.view, self._logs.bounds, topic, list(partitions))
 
     async def join(self, group: str, topics: Sequence[str], member: str) -> SqliteMember:
-        joined = SqliteMember(self._file, self._run, self._watch, Entry(group, member, tuple(topics), self._session_ms))
+        membership = Membership(group, member, tuple(topics), self._session_ms)
+        joined = SqliteMember(self._file, self._logs, self._run, self._watch, membership)
         await joined.enter()
         return joined
 
     async def create_topics(self, topics: Mapping[str, int]) -> None:
-        await self._run(self._file.change, self._file.create, dict(topics))
+        await self._run(self._file.change, self._logs.create, dict(topics))
         self._watch.wake()
 
     async def delete_topic(self, topic: str) -> None:
         """Delete a topic with its records and what groups committed of it; made anew, its incarnation is higher."""
-        await self._run(self._file.change, self._file.delete, topic)
+        await self._run(self._file.change, self._logs.delete, topic)
         self._watch.wake()
 
     async def topics(self) -> dict[str, int]:
-        return await self._run(self._file.view, self._file.partitions)
+        return await self._run(self._file.view, self._logs.partitions)
 
     async def time_ms(self) -> int:
         return self._clock_ms()
@@ -151,7 +148,7 @@ class SqliteBroker:
         """Delete the records that are older, from each partition's start on; the answer is how many there were."""
         deleted = 0
         for partition in range((await self.topics()).get(topic, 0)):
-            while n := await self._run(self._file.change, self._file.trim, topic, partition, before_ms):
+            while n := await self._run(self._file.change, self._logs.trim, topic, partition, before_ms):
                 deleted += n
         return deleted
 

@@ -20,7 +20,8 @@ from dataclasses import dataclass
 from ..store.sqlite_connection import Call
 from .dealing import portions, share
 from .errors import NotAssigned
-from .sqlite_log import Db, Log, LogFile
+from .sqlite_file import Db, Log, LogFile
+from .sqlite_log import Logs
 from .sqlite_watch import Key, Watch
 from .wire import Record
 
@@ -29,7 +30,7 @@ Place = tuple[str, int]
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class Membership:
     """Who enters which team, for which topics; silent for `session_ms`, it is struck."""
 
     team: str
@@ -57,11 +58,12 @@ class Beat:
 class SqliteMember:
     """One member of a group."""
 
-    def __init__(self, file: LogFile, run: Call, watch: Watch, entry: Entry) -> None:
+    def __init__(self, file: LogFile, logs: Logs, run: Call, watch: Watch, me: Membership) -> None:
         self._file = file
+        self._logs = logs
         self._run = run
         self._watch = watch
-        self._entry = entry
+        self._me = me
         self._positions: dict[Place, int] = {}
         self._last = Beat(0, (-1, -1), {})
         self._turn = 0
@@ -80,7 +82,7 @@ class SqliteMember:
         until = loop.time() + wait_ms / 1000
         while not records and (left := until - loop.time()) > 0:
             if not self._news():
-                await self._watch.wait_moved(self._keys(), min(left, self._entry.beat_ms / 1000))
+                await self._watch.wait_moved(self._keys(), min(left, self._me.beat_ms / 1000))
             records = await self._read_on(limit)
         return records
 
@@ -92,15 +94,15 @@ class SqliteMember:
 
     async def leave(self) -> None:
         self._left = True
-        self._positions = {}
         await self._run(self._file.change, self._strike)
+        self._positions = {}
         self._watch.wake()
 
     # ---- reading
 
     async def _read_on(self, limit: int) -> list[Record]:
         if self._left:
-            raise NotAssigned(f"{self._entry.name} has left {self._entry.team}")
+            raise NotAssigned(f"{self._me.name} has left {self._me.team}")
         records, positions = await self._run(self._read, limit)
         # Here, not in `_read`: what a cancelled poll has read was given to nobody.
         self._positions.update(positions)
@@ -110,7 +112,7 @@ class SqliteMember:
     def _read(self, limit: int) -> tuple[list[Record], dict[Place, int]]:
         """Beat if it is time to; then what there is to read, and the positions after it."""
         self._file.look()
-        if self._changed() or abs(self._file.clock_ms() - self._last.at_ms) >= self._entry.beat_ms:
+        if self._changed() or abs(self._file.clock_ms() - self._last.at_ms) >= self._me.beat_ms:
             self._beat()
         return self._file.view(self._records, limit)
 
@@ -123,7 +125,7 @@ class SqliteMember:
         positions: dict[Place, int] = {}
         for (log, at), portion in zip(ready, portions([log.end - at for log, at in ready], limit), strict=True):
             if portion:
-                records += self._file.records(db, log, at, portion)
+                records += self._logs.records(db, log, at, portion)
                 positions[log.topic, log.partition] = records[-1].offset + 1
         return records, positions
 
@@ -134,14 +136,14 @@ class SqliteMember:
         return [(log, max(at, log.start)) for log, at in logs if log is not None]
 
     def _keys(self) -> list[Key]:
-        return [self._entry.team, *(log.id for log, _ in self._ahead())]
+        return [self._me.team, *(log.id for log, _ in self._ahead())]
 
     def _news(self) -> bool:
         return self._changed() or any(log.end > at for log, at in self._ahead())
 
     def _changed(self) -> bool:
         """Whether the team or the topics have changed since the last beat."""
-        return self._last.seen != (self._file.teams.get(self._entry.team), self._file.catalog)
+        return self._last.seen != (self._file.teams.get(self._me.team), self._file.catalog)
 
     # ---- the table of who holds what
 
@@ -152,14 +154,14 @@ class SqliteMember:
 
     def _beat_in(self, db: Db, now_ms: int) -> Beat:
         """Say that this member lives, strike the silent, give up what is too much, take what is free."""
-        entry, file = self._entry, self._file
+        me, file = self._me, self._file
         called = self._call_roll(db, now_ms)
         given, taken = self._deal(db)
         if called or given or taken:
             self._hand_over(db, given, taken)
             moved = self._change_team(db)
         else:
-            moved = file.teams[entry.team]
+            moved = file.teams[me.team]
         held = self._held(db)
         fresh = held - self._positions.keys() | set(taken)
         positions = {place: self._committed(db, place) if place in fresh else None for place in held}
@@ -167,60 +169,60 @@ class SqliteMember:
 
     def _call_roll(self, db: Db, now_ms: int) -> bool:
         """Answer, and strike who has been silent: whether the team is another than before."""
-        entry, topics = self._entry, json.dumps(self._entry.topics)
+        me, topics = self._me, json.dumps(self._me.topics)
         # A time as far ahead was written before the clock was set back: its member beats again, or is gone.
-        silent = (entry.team, now_ms, entry.session_ms)
+        silent = (me.team, now_ms, me.session_ms)
         struck = db.execute("DELETE FROM member WHERE team = ? AND abs(heard_ms - ?) > ?", silent)
         heard = db.execute(
             "UPDATE member SET heard_ms = ? WHERE team = ? AND name = ? AND topics = ?",
-            (now_ms, entry.team, entry.name, topics),
+            (now_ms, me.team, me.name, topics),
         )
         if heard.rowcount == 0:
-            db.execute("REPLACE INTO member VALUES (?, ?, ?, ?)", (entry.team, entry.name, topics, now_ms))
+            db.execute("REPLACE INTO member VALUES (?, ?, ?, ?)", (me.team, me.name, topics, now_ms))
         db.execute(
             "DELETE FROM holding WHERE team = ?1 AND member NOT IN (SELECT name FROM member WHERE team = ?1)",
-            (entry.team,),
+            (me.team,),
         )
         return struck.rowcount > 0 or heard.rowcount == 0
 
     def _deal(self, db: Db) -> tuple[list[Place], list[Place]]:
         """The partitions that this member gives up now, and those that it takes."""
-        entry = self._entry
-        rows = db.execute("SELECT name, topics FROM member WHERE team = ?", (entry.team,))
+        me = self._me
+        rows = db.execute("SELECT name, topics FROM member WHERE team = ?", (me.team,))
         members = {name: json.loads(topics) for name, topics in rows}
-        rows = db.execute("SELECT topic, partition, member FROM holding WHERE team = ?", (entry.team,))
+        rows = db.execute("SELECT topic, partition, member FROM holding WHERE team = ?", (me.team,))
         holder = {(topic, partition): name for topic, partition, name in rows}
-        given = [place for place, name in holder.items() if name == entry.name and place[0] not in entry.topics]
+        given = [place for place, name in holder.items() if name == me.name and place[0] not in me.topics]
         taken: list[Place] = []
-        for topic in entry.topics:
+        for topic in me.topics:
             places = [(topic, partition) for partition in range(len(self._file.topics.get(topic, ())))]
             held = Counter({name: 0 for name, its in members.items() if topic in its})
             held.update(holder[place] for place in places if holder.get(place) in held)
-            mine = [place for place in places if holder.get(place) == entry.name]
-            due = share(topic, len(places), entry.name, held)
+            mine = [place for place in places if holder.get(place) == me.name]
+            due = share(topic, len(places), me.name, held)
             given += mine[due:]
             taken += [place for place in places if place not in holder][: max(0, due - len(mine))]
         return given, taken
 
     def _hand_over(self, db: Db, given: Sequence[Place], taken: Sequence[Place]) -> None:
-        entry = self._entry
-        gone = [(entry.team, *place) for place in given]
+        me = self._me
+        gone = [(me.team, *place) for place in given]
         db.executemany("DELETE FROM holding WHERE team = ? AND topic = ? AND partition = ?", gone)
-        come = [(entry.team, *place, entry.name) for place in taken]
+        come = [(me.team, *place, me.name) for place in taken]
         db.executemany("INSERT INTO holding VALUES (?, ?, ?, ?)", come)
 
     def _change_team(self, db: Db) -> int:
         change = self._file.next_change(db)
-        db.execute("REPLACE INTO team VALUES (?, ?)", (self._entry.team, change))
+        db.execute("REPLACE INTO team VALUES (?, ?)", (self._me.team, change))
         return change
 
     def _held(self, db: Db) -> set[Place]:
-        mine = (self._entry.team, self._entry.name)
+        mine = (self._me.team, self._me.name)
         return set(db.execute("SELECT topic, partition FROM holding WHERE team = ? AND member = ?", mine))
 
     def _committed(self, db: Db, place: Place) -> int:
         select = 'SELECT "offset" FROM committed WHERE team = ? AND topic = ? AND partition = ?'
-        row = db.execute(select, (self._entry.team, *place)).fetchone()
+        row = db.execute(select, (self._me.team, *place)).fetchone()
         return row[0] if row else 0
 
     def _commit(self, db: Db, offsets: Mapping[Place, int]) -> None:
@@ -228,12 +230,12 @@ class SqliteMember:
         db.executemany(
             "INSERT INTO committed VALUES (?, ?, ?, ?)"
             ' ON CONFLICT DO UPDATE SET "offset" = max("offset", excluded."offset")',
-            [(self._entry.team, *place, offset) for place, offset in offsets.items() if place in held],
+            [(self._me.team, *place, offset) for place, offset in offsets.items() if place in held],
         )
 
     def _strike(self, db: Db) -> None:
         """Leave the table: what was held is free at once."""
-        mine = (self._entry.team, self._entry.name)
+        mine = (self._me.team, self._me.name)
         db.execute("DELETE FROM holding WHERE team = ? AND member = ?", mine)
         db.execute("DELETE FROM member WHERE team = ? AND name = ?", mine)
         self._change_team(db)

@@ -9,16 +9,23 @@ import asyncio
 from collections import deque
 from collections.abc import Awaitable, Callable, Iterable
 
-LOOK_MS = 5
+LOOK_MS = 10
 
 Key = int | str
 """A log's id, or a team's name."""
 
 
 class Watch:
-    """The waiting ones of one event loop. `look` fills `moved` with the keys that moved; None there stands for all."""
+    """The waiting ones of one event loop.
 
-    def __init__(self, look: Callable[[], Awaitable[None]], moved: deque[Key | None]) -> None:
+    `glance` says at once whether there may be something to see, `look` goes to see it and fills `moved` with the keys
+    that moved; None there stands for all.
+    """
+
+    def __init__(
+        self, glance: Callable[[], bool], look: Callable[[], Awaitable[None]], moved: deque[Key | None]
+    ) -> None:
+        self._glance = glance
         self._look = look
         self._moved = moved
         self._waiting: dict[Key, set[asyncio.Future[None]]] = {}
@@ -44,7 +51,7 @@ class Watch:
             while not waiter.done() and (left := until - loop.time()) > 0:
                 looks = self._looker is waiter
                 await asyncio.wait((waiter,), timeout=min(left, LOOK_MS / 1000) if looks else left)
-                if looks and not waiter.done():
+                if looks and not waiter.done() and self._glance():
                     await self._look()
                     self.wake()
         finally:

@@ -14,7 +14,7 @@ from .memory import Memory
 class Limits(Struct, frozen=True, kw_only=True):
     """Bounds of one shard's work; each is a setting of the same name (see docs/configuration.md)."""
 
-    batch_max: int = 8_000
+    batch_max: int = 2_000
     read_ahead: int = 20_000
     page_rows: int = 5_000
     piece_rows_max: int = 200_000

@@ -36,7 +36,7 @@ log = structlog.get_logger("minutewheel.dispatcher")
 CHUNK = 2_000
 """Tasks handed to the producer at once, whatever is due: the loop is never busy with firing alone for long."""
 CHUNKS_IN_FLIGHT = 8
-FETCH_RECORDS = 2_000
+FETCH_RECORDS = 500
 FETCH_WAIT_MS = 1_000
 LOOK_MS = 1_000
 RETRY_MS = 200
@@ -82,6 +82,9 @@ class Dispatcher:
         self._stopping = asyncio.Event()
         self._over = asyncio.Event()
         self._room: dict[int, asyncio.Event] = {}
+        self._readers: dict[int, list[asyncio.Task[None]]] = {}
+        self._stirred: set[int] = set()
+        self._next_ms: dict[int, int | None] = {}
 
     def stop(self) -> None:
         """Hand all shards over and end. Safe to call again."""
@@ -146,12 +149,17 @@ class Dispatcher:
         )
         self.shards[number] = shard
         self._room[number] = asyncio.Event()
-        for name in Log:
-            self._group.create_task(self._read(shard, name))
+        self._readers[number] = [self._group.create_task(self._read(shard, name)) for name in Log]
+        self._stir(number)
         log.info("shard taken", shard=number, fence=fence)
 
     def _lose(self, number: int, reason: str) -> None:
         self.shards[number].lose(reason)
+        self._stir(number)
+
+    def _stir(self, number: int) -> None:
+        """Something was told to this shard: let it take its steps in the next turn."""
+        self._stirred.add(number)
         self._wake.set()
 
     # Turns.
@@ -162,36 +170,45 @@ class Dispatcher:
             self._wake.clear()
             await self._bury()
             if self._stopping.is_set():
-                for shard in self.shards.values():
-                    shard.drain()
+                self._drain()
                 if not self.shards:
                     return
             self._turn()
             await self._sleep()
 
+    def _drain(self) -> None:
+        for shard in self.shards.values():
+            shard.drain()
+        self._stirred.update(self.shards)
+
     def _turn(self) -> None:
-        """Let every shard take its steps, then let due tasks out."""
+        """Let the shards that have something to do take their steps, then let due tasks out."""
         now_ms = self._clock.now_ms()
         may_act = self._leasing.may_act()
-        for shard in self.shards.values():
+        timely = {number for number, at_ms in self._next_ms.items() if at_ms is not None and at_ms <= now_ms}
+        stirred, self._stirred = (self._stirred | timely) & self.shards.keys(), set()
+        for number in stirred:
+            shard = self.shards[number]
             shard.clock_confirmed = self._clock_confirmed
             self._perform_all(shard, shard.step(now_ms))
             if may_act:
                 self.gate.offer(shard.take_due(now_ms, CHUNK), now_ms)
-            self._room[shard.shard].set()
+            self._room[number].set()
+            self._next_ms[number] = shard.next_ms()
+            if shard.life in OVER:
+                self._stir(number)  # to be buried at once
         while may_act and self._chunks < CHUNKS_IN_FLIGHT and (dues := self.gate.release(now_ms, CHUNK)):
             self._send(dues)
 
     async def _sleep(self) -> None:
         """Until something happens, a shard has something to do, or a second has passed."""
-        now_ms = self._clock.now_ms()
-        times = [at_ms for shard in self.shards.values() if (at_ms := shard.next_ms()) is not None]
-        pause_ms = min([LOOK_MS, *(at_ms - now_ms for at_ms in times)])
-        if self._leasing.may_act() and pause_ms <= 0:
+        if self._stirred:
             await asyncio.sleep(0)
             return
+        now_ms = self._clock.now_ms()
+        next_ms = min((at_ms for at_ms in self._next_ms.values() if at_ms is not None), default=now_ms + LOOK_MS)
         try:
-            async with asyncio.timeout(max(1, pause_ms) / 1_000):
+            async with asyncio.timeout(min(max(1, next_ms - now_ms), LOOK_MS) / 1_000):
                 await self._wake.wait()
         except TimeoutError:
             return
@@ -201,8 +218,10 @@ class Dispatcher:
         for number, shard in list(self.shards.items()):
             if shard.life not in OVER:
                 continue
-            del self.shards[number]
-            self._room.pop(number).set()
+            del self.shards[number], self._room[number]
+            self._next_ms.pop(number, None)
+            for reader in self._readers.pop(number):
+                reader.cancel()
             log.info("shard left", shard=number, life=shard.life, reason=shard.reason)
             try:
                 if shard.stored_fence and not self._stopping.is_set():
@@ -226,7 +245,7 @@ class Dispatcher:
             await asyncio.sleep(RETRY_MS / 1_000)
         answer = await self._performer.perform(shard.shard, asked.effect)
         self._perform_all(shard, shard.resume(asked.activity, answer, self._clock.now_ms()))
-        self._wake.set()
+        self._stir(shard.shard)
 
     async def _read(self, shard: Shard, name: Log) -> None:
         """Read one log of a shard on, for as long as the shard wants any."""
@@ -248,7 +267,7 @@ class Dispatcher:
             if self._queues.met:
                 await self._declare()
             if fetched.records:
-                self._wake.set()
+                self._stir(shard.shard)
 
     # Publishing.
 
@@ -270,6 +289,7 @@ class Dispatcher:
                 now_ms = self._clock.now_ms()
                 for number, fired in _by_shard(result.fired).items():
                     owners[number].fired(fired, now_ms)
+                    self._stir(number)
                 if result.back:
                     await self._give_back(result.back, owners)
                 sent = result.next

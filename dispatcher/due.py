@@ -4,9 +4,14 @@ from msgspec import Struct
 
 from ..store.record import HEAD, QUEUE_AT
 
+PRIORITY_AT = 1
+
 
 class Due(Struct, gc=False, eq=False):
-    """A filing that is due: held at the gate, then in flight. `live` turns false when it is cancelled or lost."""
+    """A filing that is due: held at the gate, then in flight. `live` turns false when it is cancelled or lost.
+
+    The gate numbers it when it comes first, and notes the time then: so it keeps its place if it comes again.
+    """
 
     shard: int
     minute: int
@@ -14,10 +19,12 @@ class Due(Struct, gc=False, eq=False):
     filing: int
     record: bytes
     live: bool = True
+    arrival: int = 0
+    since_ms: int = 0
 
     @property
     def priority(self) -> int:
-        return self.record[1]
+        return self.record[PRIORITY_AT]
 
     @property
     def queue(self) -> str:
@@ -26,6 +33,15 @@ class Due(Struct, gc=False, eq=False):
 
 def queue_of(record: bytes) -> str:
     """The queue, read without decoding the rest."""
+    return _queue(record).decode()
+
+
+def lane_of(record: bytes) -> bytes:
+    """Priority and queue in one, for looking up and for nothing else."""
+    return record[PRIORITY_AT : PRIORITY_AT + 1] + _queue(record)
+
+
+def _queue(record: bytes) -> bytes:
     head = HEAD.unpack_from(record)
     start = QUEUE_AT + head[6]
-    return record[start : start + head[7]].decode()
+    return record[start : start + head[7]]

@@ -47,7 +47,10 @@ class Item(Struct, gc=False, eq=False):
 
     @property
     def key(self) -> str:
-        assert not isinstance(self.what, Rejection | Message)
+        """Whose turn it takes. What is forwarded keeps its key's order too, or the receiver took it for a repeat."""
+        if isinstance(self.what, Message):
+            return (self.what.key or b"").decode()
+        assert not isinstance(self.what, Rejection)
         return self.what.key
 
     @property
@@ -171,7 +174,7 @@ class Intake:
         for item in items:
             finished = self.readers[item.log].done(item.position)
             self._mine.difference_update(filing_number(item.log, position) for position in finished)
-            if not isinstance(item.what, Rejection | Message):
+            if not isinstance(item.what, Rejection):
                 self._advance(item)
         self._wake_early()
 
@@ -190,7 +193,7 @@ class Intake:
         return all(have >= end for have, end in zip(self.offsets(), ends, strict=True))
 
     def _enqueue(self, item: Item) -> None:
-        if isinstance(item.what, Rejection | Message):
+        if isinstance(item.what, Rejection):
             self._plain.append(item)
             return
         queue = self._queues.setdefault((item.log, item.key), deque())

@@ -85,6 +85,8 @@ class Journal:
             return  # whatever stood there is fired or removed, and recorded so
         marks = self._marks.setdefault(minute, Marks())
         new = [filing for filing in filings if filing not in marks]
+        if not new:
+            return
         (marks.fired if kind == "fired" else marks.removed).update(new)
         self._dirty.setdefault(minute, {}).update(dict.fromkeys(new, kind))
         self.unrecorded += len(new)

@@ -65,6 +65,8 @@ TRANSITIONS: dict[tuple[Life, str], Life] = {
 }
 FIRES = frozenset({Life.CATCHING_UP, Life.SERVING})
 OVER = frozenset({Life.RELEASED, Life.LOST})
+BLOCKED_MS = 50
+"""How soon to look again whether the store takes checkpoints, when too much is unrecorded to go on firing."""
 MARKS_AHEAD = 2
 """Minutes beyond the present one whose marks come with the claim: no clock of a predecessor was further ahead."""
 
@@ -98,6 +100,7 @@ class Shard:
         self.reason = ""
         self.stored_fence = 0
         self.clock_confirmed = False
+        self._blocked_ms = 0
         self._topics = topics
         self._decode = decode
         self._budget = budget
@@ -173,7 +176,10 @@ class Shard:
 
     def take_due(self, now_ms: int, limit: int) -> list[Due]:
         """What is due, for the gate; nothing while too much is unrecorded."""
-        if self.life not in FIRES or not self._may_fire(now_ms):
+        if self.life not in FIRES:
+            return []
+        if not self._may_fire(now_ms):
+            self._blocked_ms = now_ms + BLOCKED_MS
             return []
         return self.context.memory.take_due(now_ms, limit)
 
@@ -209,8 +215,8 @@ class Shard:
         if self.life in OVER:
             return None
         times = [self._activities.next_ms()]
-        if self.life in FIRES:
-            times.append(self.context.memory.wheel.next_ms())
+        if self.life in FIRES and (due_ms := self.context.memory.wheel.next_ms()) is not None:
+            times.append(max(due_ms, self._blocked_ms))
         return min((at_ms for at_ms in times if at_ms is not None), default=None)
 
     def _may_fire(self, now_ms: int) -> bool:

@@ -16,7 +16,7 @@ from typing import Self, TypeVar, TypeVarTuple
 from . import sqlite_progress, sqlite_rows
 from .port import Place, Queue
 from .progress import Checkpoint, Closing, Marks, Offsets, Progress
-from .sqlite_connection import BUSY_TIMEOUT_MS, Call, Connection, Schema, Synchronous
+from .sqlite_connection import BUSY_TIMEOUT_MS, Call, Connection, GroupCommit, Schema, Synchronous
 from .task import SHARDS, BucketRow, DeadLetter, PlainRow, TaskRow
 
 T = TypeVar("T")
@@ -30,6 +30,7 @@ class SqliteStore:
 
     def __init__(self, writer: Connection, write: Call, reader: Connection, read: Call) -> None:
         self._writer = writer
+        self._group = GroupCommit(writer, write)
         self._call_write = write
         self._reader = reader
         self._call_read = read
@@ -117,7 +118,7 @@ class SqliteStore:
         return sum([await self._write(sqlite_rows.prune, shard, now_ms, retention_ms) for shard in range(SHARDS)])
 
     async def _write(self, work: Callable[..., T], *args: object) -> T:
-        return await self._call_write(lambda: self._writer.write(work, *args))
+        return await self._group.write(work, *args)
 
     async def _read(self, work: Callable[..., T], *args: object) -> T:
         return await self._call_read(lambda: self._reader.read(work, *args))

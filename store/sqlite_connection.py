@@ -12,11 +12,12 @@ runs it in the caller, for ":memory:" and for simulations, in which nothing real
 import asyncio
 import sqlite3
 import time
-from collections.abc import Callable
+from collections import deque
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import Literal, Protocol, Self, TypeVar, TypeVarTuple
+from typing import Literal, Protocol, Self, TypeVar, TypeVarTuple, cast
 
 from .errors import NewerSchema, NotApplied, StoreError, UnknownOutcome
 
@@ -25,6 +26,8 @@ Args = TypeVarTuple("Args")
 
 BUSY_TIMEOUT_MS = 5_000
 CACHE_KIB = 32 * 1024
+GROUP_MAX = 1_000
+"""Writes committed together at the most."""
 LOG_BYTES_KEPT = 64 * 1024 * 1024
 """A write-ahead log that one huge transaction has grown is cut to this when it is next reset."""
 
@@ -142,6 +145,80 @@ class Connection:
         with suppress(sqlite3.Error):
             if self._db.in_transaction:
                 self._db.execute("ROLLBACK")
+
+
+class _Piece:
+    """One write that waits for its turn, or has had it."""
+
+    def __init__(self, work: Callable[[sqlite3.Connection], object]) -> None:
+        self.work = work
+        self.settled = False
+        self.answer: object = None
+        self.error: BaseException | None = None
+
+    def settle(self, error: BaseException | None = None) -> None:
+        self.settled, self.error = True, error
+
+
+class GroupCommit:
+    """Writes of many callers, as few transactions: what waits for the thread when its turn comes is committed as one.
+
+    So an fsync is paid once for all that came meanwhile. Each piece of work is still all or nothing by itself, and
+    answered only after the commit.
+    """
+
+    def __init__(self, connection: Connection, call: Call) -> None:
+        self._connection = connection
+        self._call = call
+        self._waiting: deque[_Piece] = deque()
+
+    async def write(self, work: Callable[[sqlite3.Connection, *Args], T], *args: *Args) -> T:
+        """Run the work in a transaction, alone or with others'. Errors as those of `Connection.write`."""
+        piece = _Piece(lambda db: work(db, *args))
+        self._waiting.append(piece)
+        try:
+            await self._call(self._flush, piece)
+        finally:
+            if not piece.settled:
+                with suppress(ValueError):
+                    self._waiting.remove(piece)  # given up before its turn: nobody else runs it
+        if piece.error is not None:
+            raise piece.error
+        return cast("T", piece.answer)
+
+    def _flush(self, piece: _Piece) -> None:
+        """Commit all that waits, unless another's turn has taken this piece along."""
+        if piece.settled:
+            return
+        taken: list[_Piece] = []
+        with suppress(IndexError):
+            while len(taken) < GROUP_MAX or piece not in taken:
+                taken.append(self._waiting.popleft())
+        try:
+            self._connection.write(_run_each, taken)
+        except StoreError as error:
+            for each in taken:
+                each.settle(error)
+        else:
+            for each in taken:
+                each.settle(each.error)
+
+
+def _run_each(db: sqlite3.Connection, pieces: Sequence[_Piece]) -> None:
+    for piece in pieces:
+        db.execute("SAVEPOINT piece")
+        try:
+            piece.answer = piece.work(db)
+        except sqlite3.Error as error:
+            if not db.in_transaction:
+                raise  # some errors end the whole transaction: then nothing of it was done
+            piece.error = NotApplied(str(error))
+            piece.error.__cause__ = error
+            db.execute("ROLLBACK TO piece")
+        except Exception as error:  # noqa: BLE001 - whose it is hears of it; the others are not concerned
+            piece.error = error
+            db.execute("ROLLBACK TO piece")
+        db.execute("RELEASE piece")
 
 
 def _keep_log(db: sqlite3.Connection, busy_timeout_ms: int) -> None:

@@ -15,7 +15,7 @@ from typing import Self, TypeVar
 import msgspec
 
 from .port import ClaimAnswer, Finished, Granted, Held
-from .sqlite_connection import BUSY_TIMEOUT_MS, Call, Connection, Schema, Synchronous
+from .sqlite_connection import BUSY_TIMEOUT_MS, Call, Connection, GroupCommit, Schema, Synchronous
 from .task import MINUTE_MS
 
 T = TypeVar("T")
@@ -44,6 +44,7 @@ class SqliteLedger:
 
     def __init__(self, connection: Connection, call: Call) -> None:
         self._connection = connection
+        self._group = GroupCommit(connection, call)
         self._call = call
 
     @classmethod
@@ -83,7 +84,7 @@ class SqliteLedger:
         return await self._write(_prune, before_ms)
 
     async def _write(self, work: Callable[..., T], *args: object) -> T:
-        return await self._call(lambda: self._connection.write(work, *args))
+        return await self._group.write(work, *args)
 
 
 def _claim(

@@ -59,12 +59,11 @@ def record(db: Connection, shard: int, fence: int, checkpoint: Checkpoint) -> bo
     stored = _stored(db, shard)
     if stored.fence != fence:
         return False
-    if stored.last_checkpoint != checkpoint.number:
-        open_minute = max(stored.open_minute, checkpoint.open_minute)
-        _mark(db, shard, checkpoint.number, [new for new in checkpoint.marks if new.minute >= open_minute])
-        _close(db, shard, [minute for minute in checkpoint.closed if minute >= open_minute])
-        _advance(db, shard, checkpoint)
-        _forget(db, shard, open_minute, max(stored.dropped_minute, checkpoint.dropped_minute))
+    open_minute = max(stored.open_minute, checkpoint.open_minute)
+    _mark(db, shard, checkpoint.number, [new for new in checkpoint.marks if new.minute >= open_minute])
+    _close(db, shard, [minute for minute in checkpoint.closed if minute >= open_minute])
+    _advance(db, shard, checkpoint)
+    _forget(db, shard, open_minute, max(stored.dropped_minute, checkpoint.dropped_minute))
     return True
 
 

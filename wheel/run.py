@@ -123,6 +123,15 @@ class Run:
         return Slice(self.minute, dues, self.filings[start:stop], fired)
 
 
+def column(numbers: Sequence[int], part: slice) -> array[int]:
+    """A copy of a part of some 64-bit integers. Those of an array are copied as bytes, without making objects."""
+    if isinstance(numbers, array) and numbers.itemsize == 8:
+        copy = array(INTEGERS)
+        copy.frombytes(memoryview(numbers)[part].cast("B"))
+        return copy
+    return array(INTEGERS, numbers[part])
+
+
 def _low_halves(dues: array[int]) -> array[int]:
     halves = memoryview(dues).cast("B").cast("I")
     return array("I", halves[_LOW_HALF::2].tobytes())

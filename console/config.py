@@ -1,0 +1,29 @@
+"""Which settings are in force, and where does each come from?"""
+
+from typing import Annotated
+
+import typer
+
+from .command import Call
+
+
+def show(
+    call: Call, origin: Annotated[bool, typer.Option("--origin", help="Also where each value comes from.")] = False
+) -> None:
+    """Show all settings. Secrets are shown as stars."""
+    from ..settings import shown
+
+    values = shown(call.settings)
+    if call.output.json:
+        with_origin = {key: {"value": value, "origin": call.origins[key]} for key, value in values.items()}
+        call.output.document(with_origin if origin else values)
+        return
+    for key, value in values.items():
+        text = (
+            ",".join(map(str, value))
+            if isinstance(value, list)
+            else str(value).lower()
+            if isinstance(value, bool)
+            else value
+        )
+        call.output.line(f"{key} = {text}" + (f"   # {call.origins[key]}" if origin else ""))

@@ -1,0 +1,157 @@
+"""When progress is recorded, and what follows if nobody knows whether it was."""
+
+from typing import Any
+
+import pytest
+from minutewheel.dispatcher.activity import RETRY_FIRST_MS, Asked
+from minutewheel.dispatcher.context import Limits
+from minutewheel.dispatcher.effects import Failed, ReadProgress, Record
+from minutewheel.dispatcher.shard import Life
+from minutewheel.store.errors import NotApplied, UnknownOutcome
+
+pytestmark = pytest.mark.pure
+
+
+class Watch:
+    """When checkpoints were asked for and which, and how many serial reads there were."""
+
+    def __init__(self, bench: Any) -> None:
+        self.at_ms: list[int] = []
+        self.numbers: list[int] = []
+        self.reads = 0
+        self.failing: list[Exception] = []
+        self._bench = bench
+        bench.answers = self.note
+
+    def note(self, asked: Asked, answer: Any) -> Any:
+        if isinstance(asked.effect, ReadProgress):
+            self.reads += 1
+        if not isinstance(asked.effect, Record):
+            return answer
+        self.at_ms.append(self._bench.now_ms)
+        self.numbers.append(asked.effect.checkpoint.number)
+        return Failed(self.failing.pop(0)) if self.failing else answer
+
+
+@pytest.fixture
+def serving(bench: Any) -> Any:
+    bench.claim()
+    bench.run(1_000)
+    return bench
+
+
+def busy(bench: Any, count: int, gap_ms: int) -> None:
+    """Something to record at every moment."""
+    bench.submit_many({bench.IDS[n]: bench.now_ms + gap_ms * n for n in range(count)})
+
+
+def test_nothing_is_recorded_while_there_is_nothing(serving: Any) -> None:
+    watch = Watch(serving)
+    serving.run(20_000)
+    assert watch.numbers == []
+
+
+def test_four_times_a_second_under_load_however_many_tasks_fire(serving: Any) -> None:
+    watch = Watch(serving)
+    busy(serving, 1_000, 10)
+    serving.run(10_000)
+    assert 38 <= len(watch.numbers) <= 42
+    gaps = [after - before for before, after in zip(watch.at_ms, watch.at_ms[1:], strict=False)]
+    assert min(gaps) >= 250
+    assert watch.numbers == sorted(set(watch.numbers))
+
+
+def test_more_slowly_when_the_store_is_slow_up_to_a_bound(bench: Any) -> None:
+    """The next begins after twice the time that the last one took, two seconds at the most."""
+    shard = bench.claim()
+    bench.run(1_000)
+    busy(bench, 400, 50)
+    began: list[int] = []
+    for took_ms in (300, 5_000):
+        while True:  # let time pass until a checkpoint is asked for, and answer it late
+            asked = shard.step(bench.now_ms)
+            records = [one for one in asked if isinstance(one.effect, Record)]
+            bench._perform([one for one in asked if one not in records])
+            bench.settle_logs()
+            if records:
+                break
+            bench.now_ms += 10
+        began.append(bench.now_ms)
+        bench.now_ms += took_ms
+        bench._perform(records)
+    while not any(isinstance(one.effect, Record) for one in shard.step(bench.now_ms)):
+        bench.settle_logs()
+        bench.now_ms += 10
+    assert began[1] - began[0] == 600
+    assert 5_000 <= bench.now_ms - began[1] <= 5_010  # at once, when there is something again
+
+
+@pytest.mark.parametrize("errors", [[NotApplied("busy")], [NotApplied("busy")] * 3])
+def test_what_was_certainly_not_written_is_written_again_as_it_is(serving: Any, errors: list[Exception]) -> None:
+    watch = Watch(serving)
+    watch.failing = list(errors)
+    serving.down = lambda effect: isinstance(effect, Record) and bool(watch.failing)
+    serving.submit(serving.IDS[0], serving.now_ms)
+    serving.run(3_000)
+    assert watch.numbers[: len(errors) + 1] == [watch.numbers[0]] * (len(errors) + 1)
+    assert watch.reads == 0
+    assert serving.shard.context.journal.unrecorded == 0
+    assert watch.at_ms[1] - watch.at_ms[0] == RETRY_FIRST_MS
+
+
+def test_an_unknown_one_that_is_there_is_not_written_again(serving: Any) -> None:
+    watch = Watch(serving)
+    watch.failing = [UnknownOutcome("late")]
+    serving.submit(serving.IDS[0], serving.now_ms)
+    serving.run(3_000)
+    assert watch.reads == 1
+    assert watch.numbers == sorted(set(watch.numbers))
+    assert serving.shard.life is Life.SERVING
+    assert serving.progress().last_checkpoint == watch.numbers[-1]
+
+
+def test_an_unknown_one_that_is_not_there_is_written_again(serving: Any) -> None:
+    watch = Watch(serving)
+    watch.failing = [UnknownOutcome("late")]
+    serving.down = lambda effect: isinstance(effect, Record) and bool(watch.failing)
+    serving.submit(serving.IDS[0], serving.now_ms)
+    serving.run(3_000)
+    assert watch.reads == 1
+    assert watch.numbers[:2] == [watch.numbers[0]] * 2
+    assert serving.shard.context.journal.unrecorded == 0
+
+
+@pytest.mark.parametrize("fence", [2, 50])
+def test_an_unknown_one_whose_fence_fell_meanwhile_ends_the_reign(serving: Any, fence: int) -> None:
+    watch = Watch(serving)
+    watch.failing = [UnknownOutcome("late")]
+    serving.down = lambda effect: isinstance(effect, Record) and bool(watch.failing)
+    serving.submit(serving.IDS[0], serving.now_ms)
+    serving.settle()
+    serving.read(serving.store.claim(serving.SHARD, fence, "other", -1))
+    serving.run(3_000)
+    assert (serving.shard.life, serving.shard.reason) == (Life.LOST, "fence refused")
+    assert len(watch.numbers) == 1
+    assert serving.shard.context.counts.refused == 1
+
+
+def test_a_fence_handed_out_twice_is_told_apart_by_the_member(serving: Any) -> None:
+    """A rebuilt coordinator may give a number again: the stored member tells whose it is."""
+    shard = serving.shard
+    watch = Watch(serving)
+    watch.failing = [UnknownOutcome("late")]
+    serving.submit(serving.IDS[0], serving.now_ms)
+    shard.context.member = "another with this fence"
+    serving.run(3_000)
+    assert shard.life is Life.LOST
+
+
+def test_the_time_of_the_last_record_is_when_it_began(bench: Any) -> None:
+    """What counts for stopping is how old the oldest unrecorded mark may be."""
+    shard = bench.claim(limits=Limits(checkpoint_ms=250))
+    bench.run(1_000)
+    bench.submit(bench.IDS[0], bench.now_ms)
+    bench.settle()
+    watch = Watch(bench)
+    bench.run(2_000)
+    assert shard.context.recorded_ms == watch.at_ms[-1]

@@ -1,0 +1,437 @@
+"""What happens if everything that can go wrong does, in an order that a seed decides?
+
+One `World` is one history: some members (real shards, gates, wheels, leases) over the real embedded twins in memory,
+users, workers, and a queue of what is to happen at which virtual moment. Nothing waits and nothing runs in a thread;
+all chance comes from one `Random`, so a seed gives one history. Each deed of a member is done at one moment and
+answered at another, and in the faulty part of a history may fail, land late, or leave nobody knowing.
+"""
+
+from collections import Counter
+from collections.abc import Callable
+from hashlib import blake2b
+from heapq import heappop, heappush
+from random import Random
+from typing import Any
+
+from minutewheel.broker.sqlite import SqliteBroker
+from minutewheel.broker.submission import Decoder
+from minutewheel.broker.wire import Topics
+from minutewheel.coordinator import LocalCoordinator
+from minutewheel.dispatcher.leasing import Leasing
+from minutewheel.dispatcher.memory import Budget
+from minutewheel.dispatcher.queues import Queues
+from minutewheel.dispatcher.shard import OVER, Shard
+from minutewheel.store.position import Log, pack_position
+from minutewheel.store.progress import Progress
+from minutewheel.store.sqlite import SqliteStore
+from minutewheel.store.sqlite_connection import at_once
+from minutewheel.store.sqlite_ledger import SqliteLedger
+from minutewheel.store.task import SHARDS, minute_of
+
+from .deeds import Deed, Publishing, drive
+from .invariants import Invariants
+from .line import Line
+from .member import Member, MemberClock
+from .plan import DEED_FATES, Plan, draw_plan
+from .taps import BrokerTap, StoreTap
+from .users import Users
+from .workers import Workers
+
+START_MS = 29_000_000 * 60_000
+QUEUES = ("mail", "silent", "nowhere")
+POLL_MS = 5_000
+TAIL_MS = 900_000
+STEP_FAULTS = ("crash", "crash", "overlap", "pause", "cut off", "move", "outage", "clock")
+
+
+class Breach(AssertionError):
+    """An invariant does not hold."""
+
+
+class World:
+    """One history. `run` plays it to its end, or raises `Breach`."""
+
+    def __init__(
+        self, seed: int, plan: Plan | None = None, *, faulty: bool = True, member_type: type[Member] = Member
+    ) -> None:
+        self.random = Random(seed)
+        self.seed = seed
+        self.plan = plan or draw_plan(self.random, faulty=faulty)
+        self.limits = self.plan.limits
+        self.faulty = self.plan.faulty
+        self.now_ms = START_MS
+        self.calm_ms = 0
+        self.counts: Counter[str] = Counter()
+        self.trace: list[tuple[Any, ...]] = []
+        self.topics = Topics()
+        self.numbers = sorted(self.random.sample(range(SHARDS), self.plan.shards))
+        self.members: list[Member] = []
+        self.reigns: list[Shard] = []
+        self.ends: dict[tuple[str, int], int] = {}
+        self.scripts: dict[tuple[str, int], str] = {}
+        self.fresh_keys: set[bytes] = set()
+        self.clocks_off = self.clocks_off_now = False
+        self._member_type = member_type
+        self._heap: list[tuple[int, int, Member | None, Callable[..., None], tuple[Any, ...]]] = []
+        self._pushed = 0
+        self._named = 0
+        self._polled: dict[tuple[int, int, Log], int] = {}
+        self._outage: dict[bool, int] = {}
+        self._forced: list[str] = []
+        self.invariants = Invariants(self)
+        self.workers = Workers(self)
+        self.users = Users(self, self.plan.keys_a_shard)
+        self._open()
+
+    def _open(self) -> None:
+        self._store = drive(SqliteStore.open(":memory:", at_once, synchronous="OFF"))
+        drive(self._store.set_up(minute_of(self.now_ms) - 1, [(pack_position(1, 0),) * 3] * SHARDS))
+        broker = drive(SqliteBroker.open(":memory:", at_once, lambda: self.now_ms, synchronous="OFF"))
+        due = [self.topics.due(queue) for queue in QUEUES if queue != "nowhere"]
+        drive(broker.create_topics(dict.fromkeys((*self.topics.fixed, *due), SHARDS)))
+        self.store = StoreTap(self._store, self.invariants)
+        self.broker = BrokerTap(broker, self.invariants)
+        self.ledger = drive(SqliteLedger.open(":memory:", at_once, synchronous="OFF"))
+        self.coordinator = LocalCoordinator.in_memory(lambda: self.now_ms, session_timeout_ms=self.plan.session_ms)
+        self.decoder = Decoder(topics=self.topics)
+        self.queues = Queues()
+        self.queues.learn(QUEUES, ["silent"])
+
+    # What tests and models ask.
+
+    @property
+    def close_grace_ms(self) -> int:
+        return self.limits.close_after_ms + 3 * self.limits.close_look_ms + 10_000
+
+    def progress(self, number: int) -> Progress:
+        return drive(self._store.progress(number, -1))
+
+    def bucket_rows(self, number: int, before_minute: int) -> int:
+        open_minute = min(before_minute, self.progress(number).open_minute)
+        sql = "SELECT count(*) FROM bucket WHERE shard = ? AND minute < ?"
+        (rows,) = self._store._writer._db.execute(sql, (number, open_minute)).fetchone()
+        return int(rows)
+
+    def holder(self, number: int) -> str | None:
+        return drive(self.coordinator.owners()).get(number)
+
+    def rightful(self, number: int) -> bool:
+        """Is what lands now for this shard from the member that has the lease?"""
+        return self._landing is not None and self._landing.member.name == self.holder(number) and self._landing.timely
+
+    _landing: Deed | None = None
+
+    def say(self, *what: Any) -> None:
+        self.trace.append((self.now_ms - START_MS, *what))
+
+    def fault(self, what: str, *details: Any) -> None:
+        self.say("BREACH", what, *details)
+        raise Breach(f"{what}: {' '.join(map(str, details))}")
+
+    def digest(self) -> str:
+        """The trace in 16 characters."""
+        hashed = blake2b(digest_size=8)
+        for line in self.trace:
+            hashed.update(repr(tuple(map(str, line))).encode())
+        return hashed.hexdigest()
+
+    # Chance.
+
+    def latency(self) -> int:
+        dice = self.random.random()
+        if self.calm_ms or not self.faulty:
+            return self.random.randrange(1, 20)
+        if dice < 0.6:
+            return self.random.randrange(1, 6)
+        if dice < 1 - self.plan.slow:
+            return self.random.randrange(5, 60)
+        return self.random.choice([100, 400, 1_500, 6_000])
+
+    def strikes(self, what: str) -> bool:
+        """Does this small fault happen now?"""
+        if self.calm_ms or self.random.random() >= self.plan.strike_rate:
+            return False
+        self.counts[what] += 1
+        return True
+
+    # Time.
+
+    def after(self, pause_ms: int, member: Member | None, work: Callable[..., None], *args: Any) -> None:
+        self._pushed += 1
+        heappush(self._heap, (self.now_ms + max(0, pause_ms), self._pushed, member, work, args))
+
+    def run(self) -> "World":
+        """Play the history."""
+        for _ in range(self.plan.members):
+            self._start_member()
+        for _ in range(self.plan.acts):
+            self.after(self.random.randrange(int(self.plan.chaos_ms * 0.8)), None, self.users.act)
+        if self.faulty:
+            for fault in ("crash", "overlap"):
+                self.after(self.random.randrange(5_000, self.plan.chaos_ms), None, self._strike, fault)
+            self.after(
+                self.random.randrange(self.plan.chaos_ms // 2), None, self._force, ["late, unknown", "done, unknown"]
+            )
+        self.after(self.plan.chaos_ms, None, self._heal)
+        while self._heap:
+            at_ms, _, member, work, args = heappop(self._heap)
+            self.now_ms = max(self.now_ms, at_ms)
+            if member and member.paused_until_ms > self.now_ms:
+                self.after(member.paused_until_ms - self.now_ms + self.random.randrange(20), member, work, *args)
+                continue
+            self.counts["steps"] += 1
+            work(*args)
+            if not self.calm_ms and self.random.random() < self.plan.step_rate:
+                self._strike(self.random.choice(STEP_FAULTS))
+        self.invariants.at_end()
+        return self
+
+    def _force(self, fates: list[str]) -> None:
+        self._forced += fates
+
+    def _heal(self) -> None:
+        """No more faults: clocks are right, everything that is late lands, and life goes on to its quiet end."""
+        if self.faulty and not (self.counts["overlap"] and self.counts["crash"] and not self._forced):
+            if not self.counts["crash"]:
+                self._strike("crash")
+            if not self.counts["overlap"]:
+                self._strike("overlap")
+            self.after(20_000, None, self._heal)
+            return
+        self.calm_ms = self.now_ms + 60_000 if self.faulty else self.now_ms
+        self.say("calm")
+        for member in self.members:
+            member.clock.skew_ms = 0
+            member.slack_until_ms = member.paused_until_ms = 0
+        self.clocks_off_now = False
+        self._outage.clear()
+        fresh_ms = self.calm_ms - self.now_ms
+        for offset_ms in (0, 700, 8_000, 60_000, 61_000):
+            self.after(fresh_ms + self.random.randrange(50, 30_000), None, self._fresh, offset_ms)
+        self.after(fresh_ms + 60_000, None, self._look_for_end)
+        self._last_ms = self.now_ms + TAIL_MS
+
+    def _fresh(self, offset_ms: int) -> None:
+        self.fresh_keys.add(self.users.submit_fresh(self.now_ms + offset_ms).encode())
+
+    def _look_for_end(self) -> None:
+        left = self.invariants.unquiet()
+        if not left:
+            self._heap.clear()
+        elif self.now_ms > self._last_ms:
+            self.fault("never at rest", *left)
+        else:
+            self.after(5_000, None, self._look_for_end)
+
+    # Members.
+
+    def _start_member(self) -> None:
+        self._named += 1
+        name = f"m{self._named}"
+        clock = MemberClock(self)
+        line = Line(self.coordinator, lambda: self.now_ms)
+        leasing = drive(Leasing.join(line, name, clock, 0))
+        member = self._member_type(
+            self,
+            name,
+            leasing,
+            clock,
+            store=self.store,  # type: ignore[arg-type]
+            broker=self.broker,  # type: ignore[arg-type]
+            topics=self.topics,
+            decoder=self.decoder,
+            queues=self.queues,
+            limits=self.limits,
+            budget=Budget(self.plan.tasks_max),
+            chunk=self.plan.chunk,
+        )
+        member.line = line
+        self.members.append(member)
+        self.say("joins", name)
+        self.after(1, member, self._renew, member)
+        self.after(self.random.randrange(1, 1_000), member, self._balance, member)
+
+    def _renew(self, member: Member) -> None:
+        if member.dead:
+            return
+        if not member.slack:
+            member.renew()
+        if member.dead:
+            self.say("session over", member.name)
+            self._gone(member)
+            return
+        self.after(max(200, min(1_000, member.leasing.pause_ms)), member, self._renew, member)
+
+    def _gone(self, member: Member) -> None:
+        self.members.remove(member)
+        self.after(self.random.randrange(100, 8_000), None, self._start_member)
+
+    def _balance(self, member: Member) -> None:
+        """Take free shards."""
+        if member.dead:
+            return
+        if member.may_act() and not member.slack:
+            for number in self.numbers:
+                if number not in member.shards and not self.holder(number) and self.random.random() < 0.7:
+                    member.take(number)
+            self.wake(member)
+        self.after(self.random.randrange(500, 1_500), member, self._balance, member)
+
+    def wake(self, member: Member) -> None:
+        self._turn_at(member, self.now_ms)
+
+    def _turn_at(self, member: Member, at_ms: int) -> None:
+        if member.turn_at_ms is None or at_ms < member.turn_at_ms:
+            member.turn_at_ms = at_ms
+            self.after(at_ms - self.now_ms, member, self._turn, member, at_ms)
+
+    def _turn(self, member: Member, at_ms: int) -> None:
+        if member.dead or member.turn_at_ms != at_ms:
+            return
+        member.turn_at_ms = None
+        member.turn()
+        self.invariants.memory(member)
+        if member.shards:
+            next_ms = member.next_ms()
+            soon_ms = self.now_ms + 1_000
+            self._turn_at(member, max(self.now_ms + 1, min(soon_ms, next_ms if next_ms is not None else soon_ms)))
+
+    # The host of members.
+
+    def taken(self, member: Member, shard: Shard) -> None:
+        self.reigns.append(shard)
+        self.say("takes", member.name, shard.shard, shard.fence)
+
+    def due_taken(self, member: Member, dues: list[Any], now_ms: int) -> None:
+        self.invariants.due_taken(member, dues, now_ms)
+
+    def behind(self, _: Member, shard: Shard, log: Log, offset: int) -> bool:
+        """Is there something to read, or is it time to look again?"""
+        place = (shard.shard, shard.fence, log)
+        if self.ends.get((self.topics.logs[log], shard.shard), 0) > offset:
+            return True
+        if self.now_ms - self._polled.get(place, 0) >= POLL_MS:
+            self._polled[place] = self.now_ms
+            return True
+        return False
+
+    def moved(self, topic: str, partition: int, end: int) -> None:
+        self.ends[topic, partition] = end
+        if topic in self.topics.logs:
+            for member in self.members:
+                if partition in member.shards:
+                    self._turn_at(member, self.now_ms + self.random.randrange(1, 10))
+
+    # Deeds.
+
+    def hand(self, deed: Deed) -> None:
+        self.after(self.latency() if self.random.random() < 0.5 else 0, deed.member, self._begin, deed)
+
+    def _begin(self, deed: Deed) -> None:
+        """The member hands it over, if it is still wanted and trusted."""
+        if not deed.wanted:
+            return
+        if not deed.member.may_act():
+            if isinstance(deed, Publishing):
+                deed.member.keep(deed)
+            else:
+                self.after(200, deed.member, self._begin, deed)
+            return
+        self.invariants.acts(deed.member, deed.shard)
+        if deed.member.slack and self.holder(deed.shard.shard) not in {deed.member.name, None}:
+            self.counts["overlapping deeds"] += 1
+        deed.begun_ms = self.now_ms
+        self._meet(deed, self._fate(deed))
+
+    def _fate(self, deed: Deed) -> str:
+        if self.calm_ms:
+            return "done"
+        if deed.writes and self._forced:
+            return self._forced.pop()
+        if self._outage.get(deed.of_broker, 0) > self.now_ms:
+            return "not done"
+        if self.random.random() >= self.plan.deed_rate:
+            return "done"
+        return self.random.choice(DEED_FATES) if deed.writes else "not done"
+
+    def _meet(self, deed: Deed, fate: str) -> None:
+        random = self.random
+        if fate == "done":
+            self.after(self.latency(), None, self._land, deed, deed)
+            return
+        self.say(fate, deed)
+        self.counts[fate] += 1
+        parts = deed.parts() if fate == "torn" else []
+        if fate == "done, unknown":
+            self._do(deed)
+        elif fate == "late, unknown":
+            self.after(random.choice([300, 2_000, 12_000, 40_000]), None, self._land_late, deed, deed.twin())
+        for part in parts:
+            if random.random() < 0.5:
+                self._do(part)
+            elif random.random() < 0.5:
+                self.after(random.choice([300, 2_000, 12_000, 40_000]), None, self._land_late, deed, part)
+        deed.spoil(unknown=fate != "not done")
+        self.after(self.latency(), deed.member, self._tell, deed)
+
+    def _do(self, deed: Deed) -> None:
+        deed.timely = self.now_ms - deed.begun_ms < self.plan.session_ms * 2 // 5
+        self._landing = deed
+        deed.do()
+        self._landing = None
+        self.say("does", deed)
+
+    def _land(self, deed: Deed, _: Deed) -> None:
+        """What was under way at a crash may land or not."""
+        if deed.member.dead and self.random.random() < 0.5:
+            return
+        self._do(deed)
+        self.after(self.latency(), deed.member, self._tell, deed)
+
+    def _land_late(self, deed: Deed, twin: Deed) -> None:
+        twin.begun_ms = deed.begun_ms
+        self.say("late", twin)
+        self.counts["late writes"] += 1
+        if deed.member.dead:
+            self.counts["late writes of the dead"] += 1
+        self._do(twin)
+
+    def _tell(self, deed: Deed) -> None:
+        if not deed.member.dead:
+            deed.tell()
+
+    # Faults.
+
+    def _strike(self, fault: str) -> None:
+        """Something happens to a random member, or to a part of the world."""
+        random = self.random
+        members = [member for member in self.members if member.paused_until_ms <= self.now_ms and not member.slack]
+        if not members or (fault in {"crash", "overlap"} and len(members) < 2):
+            return
+        owners = [member for member in members if member.shards]
+        member = random.choice(owners or members)
+        if fault == "clock" and not self.plan.clocks:
+            return
+        self.say("FAULT", fault, member.name)
+        if fault == "crash":
+            member.dead = True
+            self._gone(member)
+        elif fault == "overlap":
+            member.paused_until_ms = self.now_ms + self.plan.session_ms + random.randrange(1_600, 5_000)
+            member.slack_until_ms = member.paused_until_ms + random.choice([300, 2_000, 8_000])
+        elif fault == "pause":
+            member.paused_until_ms = self.now_ms + random.choice([500, 5_000, 15_000])
+        elif fault == "cut off":
+            member.line.cut(self.now_ms + random.choice([100, 3_000, 7_000, 15_000]))
+        elif fault == "move":
+            for shard in member.shards.values():
+                if shard.life not in OVER:
+                    shard.drain()
+                    self.wake(member)
+                    break
+        elif fault == "outage":
+            self._outage[random.random() < 0.5] = self.now_ms + random.choice([200, 3_000, 15_000])
+        elif fault == "clock":
+            self.clocks_off = self.clocks_off_now = True
+            member.clock.skew_ms = random.choice([-90_000, -5_000, -300, 0, 300, 3_000, 90_000])
+        self.counts[fault] += 1
