@@ -55,12 +55,9 @@ async def submit(
     """
     from ..wiring import opened
 
-    own = dict(queue=queue, id=id_, tenant=tenant, in_=in_, at=at, due_ms=due_ms, payload=payload, header=header)
     if file is not None:
-        if given := [name for name, value in own.items() if value is not None]:
-            raise Failure(
-                f"--file says all of its tasks: --{given[0].strip('_')} can't be given with it", ExitCode.USAGE
-            )
+        if any(value is not None for value in (queue, id_, tenant, in_, at, due_ms, payload, header)):
+            raise Failure("with --file, all is said in its lines", ExitCode.USAGE)
         async with opened(call.settings) as installation:
             return await submit_file(installation, file, call.output)
     if queue is None:

@@ -152,9 +152,12 @@ def _unresolved(context: Context, decided: Iterable[Decision]) -> bool:
 def _write(context: Context, decided: Sequence[Decision]) -> Steps[None]:
     """Bucket rows and letters, then task rows, then the memory of the shard."""
     filed = [(decision, _placed(context, decision)) for decision in decided if decision.file]
+    if context.journal.opened:
+        yield from context.checkpointed()
     letters: list[PlainRow] = [decision.letter for decision in decided if decision.letter]
     yield from _put(context, [*(row for _, row in filed), *letters])
     yield from _put(context, [decision.row for decision in decided if decision.row])
+    yield from _put(context, [replace(decision.settles, record=b"") for decision in decided if decision.settles])
     for decision, row in filed:
         context.filed(row.minute)
         context.intake.remembered(decision.item.filing)
@@ -193,7 +196,7 @@ def _messages(context: Context, batch: Iterable[Item], decided: Iterable[Decisio
         elif isinstance(item.what, Message):
             messages.append(item.what)
     for decision in decided:
-        if decision.letter and decision.letter.record:
+        if decision.letter:
             messages.append(dead_message(topics, decision.letter))
         if decision.answer and decision.receipt is not None:
             messages.append(receipt_message(topics, context.shard, _receipt(decision)))

@@ -18,6 +18,7 @@ from .intake import Item
 from .retry import carried_record, delay_ms, ends_here
 
 NOTE_MAX = 2_000
+DISCARDED = "discarded"
 _POSITION_FIELD = {Log.SUBMIT: "submit_pos", Log.FORWARDED: "forwarded_pos", Log.OUTCOMES: "outcome_pos"}
 
 
@@ -47,7 +48,8 @@ class Decision(Struct, gc=False, eq=False):
     """What is to be done for one item. Without a row nothing is written.
 
     `answer` goes out as a receipt if one was asked for by `receipt`. `remove` and `fired` are places to mark;
-    `resolve` says that the row's filing must not be in flight any more when the checkpoint is written (rule P).
+    `letter` is to be kept before the row says so, `settles` to be put away after. `resolve` says that the row's
+    filing must not be in flight any more when the checkpoint is written (rule P).
     """
 
     item: Item
@@ -56,6 +58,7 @@ class Decision(Struct, gc=False, eq=False):
     remove: Place | None = None
     fired: Place | None = None
     letter: DeadLetter | None = None
+    settles: DeadLetter | None = None
     answer: Answer | None = None
     receipt: str | None = None
     existing: bool = False
@@ -104,7 +107,8 @@ def needs_record(item: Item, row: TaskRow) -> bool:
 
 
 def needs_letter(item: Item, row: TaskRow) -> bool:
-    return isinstance(item.what, Redrive | Discard) and row.state == "dead"
+    met_again = position_in(row, item.log) >= item.position
+    return isinstance(item.what, Redrive | Discard) and (met_again or row.state == "dead")
 
 
 def _repeated(row: TaskRow, origin: int) -> bool:
@@ -133,15 +137,37 @@ def _again(item: Item, facts: Facts, receipt: str | None) -> Decision:
     if not (mine or latest):
         return Decision(item)
     decision = Decision(item, row=row, existing=True)
-    if latest and row.answer:
-        decision.answer, decision.receipt = Answer(row.answer), receipt
+    if latest:
+        decision.answer, decision.receipt = _answered(row, item.log), receipt
     if row.state == "scheduled" and mine:
         decision.file = NewFiling(row.due_ms, _written_again(item, row, facts), row.minute)
     elif row.state == "cancelled" and not facts.gone:
         decision.remove = place_of(row)
-    elif row.state == "dead" and isinstance(item.what, Outcome):
+    elif row.state == "dead" and isinstance(item.what, Outcome) and row.note != DISCARDED:
         decision.letter = _letter(item, item.what, facts)
+    if facts.letter and ((row.state == "scheduled" and mine) or (row.state == "dead" and row.note == DISCARDED)):
+        decision.settles = facts.letter
     return decision
+
+
+def _answered(row: TaskRow, log: Log) -> Answer | None:
+    """What the last item of a log was told, for one that is met again.
+
+    A row keeps one answer a log, for a new owner may meet the logs in another order than the one before: the answer
+    of one log must not take the place of another's whose receipt is still owed.
+    """
+    answer = _answers(row)[log]
+    return Answer(answer) if answer else None
+
+
+def _answers(row: TaskRow) -> list[str]:
+    return [*row.answer.split("@"), "", ""][: len(Log)]
+
+
+def _with_answer(row: TaskRow, log: Log, answer: Answer | None) -> str:
+    answers = _answers(row)
+    answers[log] = answer or ""
+    return "@".join(answers).rstrip("@")
 
 
 def _written_again(item: Item, row: TaskRow, facts: Facts) -> bytes:
@@ -158,7 +184,7 @@ def _written_again(item: Item, row: TaskRow, facts: Facts) -> bytes:
 def _resubmit(item: Item, what: Submit, row: TaskRow, facts: Facts) -> Decision:
     replaces = what.on_conflict == "replace"
     if row.digest == what.digest and not (replaces and row.state in {"cancelled", "expired", "dead"}):
-        return Decision(item, answer=Answer.DUPLICATE, receipt=what.receipt)
+        return _without_effect(item, row, Answer.DUPLICATE, what.receipt, resolve=False)
     if what.on_conflict == "keep":
         return _without_effect(item, row, Answer.KEPT, what.receipt)
     if not replaces:
@@ -198,15 +224,15 @@ def _redrive(item: Item, what: Redrive, row: TaskRow, facts: Facts) -> Decision:
         return _without_effect(item, row, Answer.NOT_DEAD, what.receipt)
     record = _fresh(facts.letter.record, item.filing, facts.fence)
     decision = _refile(item, row, what.due_ms, record, Answer.REDRIVEN, what.receipt)
-    decision.letter = replace(facts.letter, record=b"")
+    decision.settles = facts.letter
     return decision
 
 
 def _discard(item: Item, what: Discard, row: TaskRow, facts: Facts) -> Decision:
     if row.state != "dead" or facts.letter is None:
         return _without_effect(item, row, Answer.NOT_DEAD, what.receipt)
-    decision = _without_effect(item, replace(row, note="discarded"), Answer.DISCARDED, what.receipt)
-    decision.letter = replace(facts.letter, record=b"")
+    decision = _without_effect(item, replace(row, note=DISCARDED), Answer.DISCARDED, what.receipt)
+    decision.settles = facts.letter
     return decision
 
 
@@ -225,9 +251,12 @@ def _refile(item: Item, row: TaskRow, due_ms: int, record: bytes, answer: Answer
     )
 
 
-def _without_effect(item: Item, row: TaskRow, answer: Answer, receipt: str | None) -> Decision:
+def _without_effect(
+    item: Item, row: TaskRow, answer: Answer, receipt: str | None, *, resolve: bool = True
+) -> Decision:
     """Rules S and P: the answer is written to the row too, and what it says is durable before it is given."""
-    return Decision(item, row=_decided(row, item, answer), answer=answer, receipt=receipt, existing=True, resolve=True)
+    new = _decided(row, item, answer)
+    return Decision(item, row=new, answer=answer, receipt=receipt, existing=True, resolve=resolve)
 
 
 def _outcome(item: Item, what: Outcome, facts: Facts) -> Decision:
@@ -238,7 +267,7 @@ def _outcome(item: Item, what: Outcome, facts: Facts) -> Decision:
         return _again(item, facts, what.task.receipt)
     if row.state != "scheduled" or row.filing != what.filing:
         return Decision(item)  # a finish counts only for its own filing
-    new = replace(row, outcome_pos=item.position, updated_ms=item.time_ms, answer="", note=_noted(row, what))
+    new = replace(row, outcome_pos=item.position, updated_ms=item.time_ms, note=_noted(row, what))
     decision = Decision(item, fired=place_of(row), receipt=what.task.receipt, existing=True)
     if what.kind == "done":
         return _settle(decision, new, "done", Answer.DONE)
@@ -251,14 +280,15 @@ def _outcome(item: Item, what: Outcome, facts: Facts) -> Decision:
         return _settle(decision, new, "dead", Answer.DEAD)
     due_ms = item.time_ms + delay_ms(what)
     attempt = row.attempt + (what.kind == "failed")
-    decision.row = replace(new, filing=item.filing, due_ms=due_ms, attempt=attempt)
+    answer = _with_answer(row, Log.OUTCOMES, None)
+    decision.row = replace(new, filing=item.filing, due_ms=due_ms, attempt=attempt, answer=answer)
     decision.file = NewFiling(due_ms, carried_record(what, attempt, facts.fence))
     decision.receipt = None
     return decision
 
 
 def _settle(decision: Decision, row: TaskRow, state: State, answer: Answer | None) -> Decision:
-    decision.row = replace(row, state=state, answer=answer or "")
+    decision.row = replace(row, state=state, answer=_with_answer(row, Log.OUTCOMES, answer))
     decision.answer = answer
     return decision
 
@@ -268,7 +298,7 @@ def _decided(row: TaskRow, item: Item, answer: Answer) -> TaskRow:
     changes: dict[str, object] = {_POSITION_FIELD[item.log]: item.position}
     if isinstance(item.what, Command) and item.what.at.origin != NO_POSITION:
         changes["forward_origin"] = item.what.at.origin
-    return replace(row, answer=answer, updated_ms=item.time_ms, **changes)
+    return replace(row, answer=_with_answer(row, item.log, answer), updated_ms=item.time_ms, **changes)
 
 
 def _submitted(what: Submit, filing: int, fence: int) -> bytes:

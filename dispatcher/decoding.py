@@ -10,7 +10,7 @@ from ..broker.command import Code, Decoded, Foreign, Rejection, Submit
 from ..broker.outcome import Reported, decode_outcome
 from ..broker.submission import Decoder, forwarded_message
 from ..broker.wire import Record, Topics
-from ..store.position import Log, pack_position
+from ..store.position import Log
 from .intake import Decode, Item
 
 
@@ -28,7 +28,7 @@ def decoding(shard: int, decoder: Decoder, topics: Topics, admits: Callable[[str
 
 def _outcome(record: Record, shard: int, incarnation: int, topics: Topics) -> Item:
     what = decode_outcome(record, shard, incarnation, topics)
-    position = pack_position(incarnation, record.offset)
+    position = what.at.position
     if isinstance(what, Reported):
         return Item(Log.OUTCOMES, position, record.time_ms, what.outcome, record)
     if isinstance(what, Rejection):

@@ -25,11 +25,14 @@ class Journal:
         self.open_minute = progress.open_minute
         self.dropped_minute = progress.dropped_minute
         self.pieces = dict(progress.pieces)
+        self._recorded_pieces = dict(progress.pieces)
         closed = {*range(progress.dropped_minute + 1, progress.open_minute), *progress.closed}
         self.undropped = {minute for minute in closed if minute > progress.dropped_minute}
         self.closings: deque[Closing] = deque()
         self.started = self.succeeded = 0
         self.wanted = False
+        self.opened = False
+        """Is there a piece that no checkpoint tells of? Nobody would drop what stands in it, so nothing may yet."""
         self.unrecorded = 0
         self._intake = intake
         self._reigns = progress.reigns
@@ -59,14 +62,19 @@ class Journal:
         return minute
 
     def piece(self, minute: int, size: int, rows_max: int, bytes_max: int) -> int:
-        """The piece of a bucket into which the next row goes; a new one when the last is full by this reign's count."""
+        """The piece of a bucket into which the next row goes: the last one that is recorded.
+
+        When that is full by this reign's count, the next checkpoint adds one. A row in a piece that no checkpoint
+        knows would never be read, nor dropped.
+        """
         rows, filled = self._filed.get(minute, (0, 0))
-        if rows and (rows >= rows_max or filled + size > bytes_max):
-            self.pieces[minute] = self.pieces.get(minute, 1) + 1
+        recorded = self._recorded_pieces.get(minute, 1)
+        full = rows >= rows_max or (rows > 0 and filled + size > bytes_max)
+        if full and self.pieces.get(minute, 1) == recorded:
+            self.pieces[minute] = recorded + 1
             self.wanted = True
-            rows = filled = 0
         self._filed[minute] = rows + 1, filled + size
-        return self.pieces.get(minute, 1) - 1
+        return recorded - 1
 
     # Marks.
 
@@ -139,7 +147,7 @@ class Journal:
                 self._closing[minute] = self._closing_record(minute)
         self._proven.clear()
         self.started += 1
-        self.wanted = False
+        self.wanted = self.opened = False
         return Checkpoint(
             number=self.fence << 32 | self.started,
             offsets=offsets,
@@ -154,6 +162,10 @@ class Journal:
         """The checkpoint succeeded: what it says is durable."""
         for new in checkpoint.marks:
             self._settle(new.minute, (*new.fired, *new.removed))
+        for minute, pieces in checkpoint.pieces:
+            if pieces != self._recorded_pieces.get(minute, 1):
+                self._recorded_pieces[minute] = pieces
+                self._filed.pop(minute, None)
         self.closings += [self._closing.pop(minute) for minute in checkpoint.closed]
         for minute in checkpoint.closed:
             self._settle(minute, list(self._dirty.get(minute, ())))
@@ -192,6 +204,7 @@ class Journal:
         """A bucket is gone; the low mark moves up to below the lowest one that is not."""
         self.undropped.discard(minute)
         self.pieces.pop(minute, None)
+        self._recorded_pieces.pop(minute, None)
         self.dropped_minute = max(self.dropped_minute, min(self.undropped, default=self.open_minute) - 1)
         self.dropped_minute = min(self.dropped_minute, self.open_minute - 1)
 

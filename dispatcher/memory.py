@@ -5,6 +5,7 @@ the store. The reach moves before the loader reads (rule L), so that what is fil
 A budget, shared by the shards of one dispatcher, bounds tasks and bytes.
 """
 
+from array import array
 from collections.abc import Iterable, Sequence
 
 from ..store.port import Place
@@ -87,7 +88,8 @@ class Memory:
         if not rows:
             return
         records = [row.record for row in rows]
-        self.wheel.load(minute, [row.due_ms for row in rows], [row.filing for row in rows], records)
+        dues, filings = array("q", [row.due_ms for row in rows]), array("q", [row.filing for row in rows])
+        self.wheel.load(minute, dues, filings, records)
         self._count(minute, len(rows), sum(map(len, records)))
 
     def remember(self, row: BucketRow) -> None:

@@ -17,9 +17,9 @@ against what it filed, and raises if a task is lost, repeated, early, or fired a
 Each contender runs in a process of its own, because memory is measured as the growth of the resident set while the
 pages are loaded, divided by their tasks: this counts what the machine really gives (allocator's rounding, garbage
 collector's headers, spare room of lists and tables), which the sums of sizes of `tracemalloc` leave out, and
-`tracemalloc` would slow the timed code. Times are CPU time of the measuring thread (nothing here
-waits), so that what else runs on the machine counts little; several rounds take turns, and each figure is the best of
-them, because other programs only ever make it worse.
+`tracemalloc` would slow the timed code. Times are CPU time of the measuring thread (nothing here waits), so that what
+else runs on the machine counts little; several rounds take turns, and each figure is the best of them, because other
+programs only ever make it worse.
 
 A page is three columns: due times and filings as arrays of 64-bit integers, records as a list of `bytes`; so much for
 `load_s`. `load_lists_s` is the same with lists of Python integers in the place of arrays: dearer for the wheel, which

@@ -39,7 +39,8 @@ class NewMarks(Struct, frozen=True, gc=False):
 class Progress(Struct, gc=False):
     """A shard's progress as a claim or a serial read finds it.
 
-    `closed` are the closed minutes at or above `open_minute`, the lowest minute that is not closed;
+    `closed` are the closed minutes at or above `open_minute`, the lowest minute that is not closed, and
+    all up to `dropped_minute` are dropped;
     `marks` those of the open minutes up to the one asked for; `pieces` the number of pieces of each minute that
     has more than one; `last_checkpoint` the number of the last checkpoint written (see `Checkpoint.number`).
     """

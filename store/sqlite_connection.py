@@ -196,7 +196,7 @@ class GroupCommit:
                 taken.append(self._waiting.popleft())
         try:
             self._connection.write(_run_each, taken)
-        except StoreError as error:
+        except BaseException as error:  # noqa: BLE001 - whatever it is, none of them may take it for done
             for each in taken:
                 each.settle(error)
         else:

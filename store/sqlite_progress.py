@@ -41,7 +41,7 @@ MARKS = "SELECT minute, fired, removed FROM mark WHERE shard = ?"
 def set_up(db: Connection, open_minute: int, offsets: Sequence[Offsets]) -> None:
     db.executemany(
         "INSERT OR IGNORE INTO progress VALUES (?, 0, '', ?, ?, ?, ?, ?, -1)",
-        [(shard, open_minute, open_minute, *starts) for shard, starts in enumerate(offsets)],
+        [(shard, open_minute, open_minute - 1, *starts) for shard, starts in enumerate(offsets)],
     )
 
 
@@ -128,7 +128,7 @@ def _forget(db: Connection, shard: int, open_minute: int, dropped_minute: int) -
     """Minutes that the open one has passed need no rows, but for their pieces until they are dropped."""
     db.execute("DELETE FROM mark WHERE shard = ? AND minute < ?", (shard, open_minute))
     db.execute("DELETE FROM closed WHERE shard = ? AND minute < ?", (shard, open_minute))
-    db.execute("DELETE FROM piece WHERE shard = ? AND minute < ?", (shard, min(open_minute, dropped_minute)))
+    db.execute("DELETE FROM piece WHERE shard = ? AND minute < ?", (shard, min(open_minute, dropped_minute + 1)))
 
 
 def _gathered(rows: Iterable[tuple[int, bytes, bytes]]) -> dict[int, Marks]:

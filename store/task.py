@@ -30,7 +30,7 @@ class TaskRow(Struct, frozen=True, gc=False):
     `submit_pos`, `forwarded_pos` and `outcome_pos` are the last positions decided on in the three logs;
     `forward_origin` is partition << 61 | position of the last forwarded command applied, or -1: 67 bits, so stores
     keep it in two columns (`divmod` by 1 << 61, for -1 too).
-    `answer` is what that last command was told; `ended` says that no further attempt is to be filed.
+    `answer` is what the last of each log was told, joined by @; `ended` says that no further attempt is to be filed.
     """
 
     key: str

@@ -9,12 +9,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from minutewheel.broker import sqlite
+from minutewheel.broker import sqlite, sqlite_watch
 from minutewheel.broker.errors import BrokerError, Unpublishable
 from minutewheel.broker.port import Fetched, Produced
 from minutewheel.broker.sqlite import SqliteBroker
 from minutewheel.broker.wire import Message
-from minutewheel.store.sqlite_connection import OneThread, at_once
+from minutewheel.store.errors import UnknownOutcome
+from minutewheel.store.sqlite_connection import Connection, OneThread, at_once
 
 LONG_MS = 60_000
 
@@ -202,6 +203,42 @@ async def test_idle_partitions_cost_no_reading() -> None:
         for each in waiting.values():
             each.cancel()
     assert len(fetched.records) == len(reads) == 1
+    await broker.close()
+
+
+async def test_what_is_produced_here_is_not_waited_for_by_looking(
+    broker: SqliteBroker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sqlite_watch, "LOOK_MS", LONG_MS)
+    waiting = asyncio.create_task(broker.fetch("t", 2, 0, 10, LONG_MS))
+    await broker.bounds("t", [0])
+    await broker.produce([Message("t", None, b"x", (), 2)])
+    assert [record.value for record in (await waiting).records] == [b"x"]
+
+
+class Unsure:
+    """A connection whose writes are done, though their commits are not known to be."""
+
+    def __init__(self, connection: Connection) -> None:
+        self.read, self.close, self._write = connection.read, connection.close, connection.write
+
+    def write(self, work: Callable[..., Any], *args: Any) -> Any:
+        self._write(work, *args)
+        raise UnknownOutcome("the disk does not say")
+
+
+async def test_a_write_of_unknown_outcome_is_an_error_and_what_stands_is_seen() -> None:
+    broker = await SqliteBroker.open(":memory:", at_once, wall_ms)
+    await broker.create_topics({"t": 1})
+    sure = broker._file._connection
+    broker._file._connection = Unsure(sure)
+    (answer,) = await broker.produce([Message("t", None, b"1")])
+    assert type(answer) is BrokerError
+    broker._file._connection = sure
+    (after,) = await broker.produce([Message("t", None, b"2")])
+    assert isinstance(after, Produced)
+    assert after.offset == 1
+    assert [record.value for record in (await broker.fetch("t", 0, 0, 10, 0)).records] == [b"1", b"2"]
     await broker.close()
 
 

@@ -96,3 +96,25 @@ async def test_a_change_of_topics_is_a_change_of_the_deal(tmp_path: Path, clock:
         await changed.poll(10, 0)
         assert {topic for topic, _ in changed.assigned()} == {"u"}
         assert sum(topic == "t" for topic, _ in other.assigned()) == 4
+
+
+async def test_a_topic_made_anew_is_read_from_its_start(tmp_path: Path, clock: Clock) -> None:
+    async with process(tmp_path, clock) as broker:
+        holds = await broker.join("workers", ["t"], "holds")
+        await broker.produce([Message("t", None, b"old", (), 0) for _ in range(9)])
+        await holds.commit({("t", 0): len(await holds.poll(10, 0))})
+        await broker.delete_topic("t")
+        await broker.create_topics({"t": 4})
+        await broker.produce([Message("t", None, b"new", (), 0)])
+        assert [record.value for record in await holds.poll(10, 0)] == [b"new"]
+        await holds.leave()
+        comes = await broker.join("workers", ["t"], "comes")
+        assert [record.value for record in await comes.poll(10, 0)] == [b"new"]
+
+
+async def test_the_smallest_limit_lets_each_partition_have_its_turn(tmp_path: Path, clock: Clock) -> None:
+    async with process(tmp_path, clock) as broker:
+        member = await broker.join("workers", ["t"], "m")
+        await broker.produce([Message("t", None, b"x", (), n) for n in range(4) for _ in range(9)])
+        polls = [await member.poll(1, 0) for _ in range(8)]
+        assert sorted(record.partition for (record,) in polls) == [0, 0, 1, 1, 2, 2, 3, 3]

@@ -71,7 +71,7 @@ def catalog(store: Any) -> Catalog:
 
 
 def checkpoint(number: int, **changes: Any) -> Checkpoint:
-    return replace(Checkpoint(number, (0, 0, 0), START, START), **changes)
+    return replace(Checkpoint(number, (0, 0, 0), START, START - 1), **changes)
 
 
 def task(key: str, **changes: Any) -> TaskRow:
@@ -108,7 +108,7 @@ async def test_set_up_starts_every_shard_and_may_be_repeated(store: Store) -> No
     progress = await store.progress(SHARD, FAR)
     assert (progress.fence, progress.open_minute, progress.offsets) == (3, START + 5, (50, 500, 5_000))
     last = await store.progress(SHARDS - 1, FAR)
-    assert (last.fence, last.open_minute, last.dropped_minute, last.offsets) == (0, START, START, STARTS[-1])
+    assert (last.fence, last.open_minute, last.dropped_minute, last.offsets) == (0, START, START - 1, STARTS[-1])
 
 
 async def test_a_claim_raises_the_fence_and_remembers_how_far_the_owner_before_got(store: Store) -> None:
@@ -252,7 +252,7 @@ async def test_pieces_stand_until_their_minute_is_dropped(store: Store) -> None:
     await store.record(SHARD, 3, checkpoint(1, pieces=((START, 3), (START + 9, 2))))
     await store.record(SHARD, 3, checkpoint(2, closed=(START,), open_minute=START + 1))
     assert (await store.progress(SHARD, FAR)).pieces == {START: 3, START + 9: 2}
-    await store.record(SHARD, 3, checkpoint(3, open_minute=START + 1, dropped_minute=START + 1))
+    await store.record(SHARD, 3, checkpoint(3, open_minute=START + 1, dropped_minute=START))
     assert (await store.claim(SHARD, 4, "b", FAR)).pieces == {START + 9: 2}
 
 

@@ -26,6 +26,7 @@ from minutewheel.dispatcher.publishing import landed, outgoing
 from minutewheel.dispatcher.shard import OVER, Shard
 from minutewheel.store.errors import NotApplied
 from minutewheel.store.position import Log, pack_position
+from minutewheel.store.record import unpack
 from minutewheel.store.sqlite import SqliteStore
 from minutewheel.store.sqlite_connection import at_once
 from minutewheel.store.task import SHARDS, TaskRow
@@ -33,7 +34,7 @@ from minutewheel.store.task import SHARDS, TaskRow
 SHARD = 3
 START_MS = 1_790_000_000_000 // 60_000 * 60_000
 TOPICS = Topics()
-IDS = [f"t{n}" for n in range(64 * 3_000) if shard_of(f"default/t{n}") == SHARD]
+IDS = [f"t{n}" for n in range(64 * 1_200) if shard_of(f"default/t{n}") == SHARD]
 
 
 def now(coroutine: Coroutine[Any, Any, Any]) -> Any:
@@ -205,9 +206,8 @@ class Bench:
             self.shard.fired(result.fired, self.now_ms)
             sent = result.next
         for due in dues:
-            self.fired_ms.setdefault(due.record[37 : 37 + due.record[29]].decode().split("/")[1], []).append(
-                self.now_ms
-            )
+            task_id = unpack(due.record).key.partition("/")[2]
+            self.fired_ms.setdefault(task_id, []).append(self.now_ms)
         return True
 
     def _hand_over(self, messages: list[Message]) -> list[Produced | BrokerError]:

@@ -351,9 +351,10 @@ def test_a_large_bucket_gets_pieces_and_all_of_them_are_loaded_merged_and_closed
     bench.claim(limits=limits)
     minute = bench.START_MS // MINUTE_MS + 2
     dues = {bench.IDS[n]: minute * MINUTE_MS + 100 * (n % 13) for n in range(40)}
-    bench.submit_many(dues)
-    bench.run(1_000)
-    assert dict(bench.progress().pieces)[minute] == 6
+    for task_id, due_ms in dues.items():
+        bench.submit(task_id, due_ms)
+        bench.run(300)
+    assert 4 <= dict(bench.progress().pieces)[minute] <= 6
     bench.shard.drain()
     bench.settle()
     bench.claim(limits=limits)

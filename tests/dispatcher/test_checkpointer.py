@@ -53,9 +53,9 @@ def test_nothing_is_recorded_while_there_is_nothing(serving: Any) -> None:
 
 def test_four_times_a_second_under_load_however_many_tasks_fire(serving: Any) -> None:
     watch = Watch(serving)
-    busy(serving, 1_000, 10)
-    serving.run(10_000)
-    assert 38 <= len(watch.numbers) <= 42
+    busy(serving, 250, 20)
+    serving.run(5_000)
+    assert 18 <= len(watch.numbers) <= 22
     gaps = [after - before for before, after in zip(watch.at_ms, watch.at_ms[1:], strict=False)]
     assert min(gaps) >= 250
     assert watch.numbers == sorted(set(watch.numbers))

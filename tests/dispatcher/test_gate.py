@@ -51,6 +51,7 @@ def test_any_ten_releases_in_a_row_are_seven_two_and_one(limits: list[int], queu
         assert priorities(released[start : start + 10]) == {1: 7, 2: 2, 3: 1}
 
 
+@settings(max_examples=40)
 @given(st.lists(st.sets(st.sampled_from((1, 2, 3)), min_size=1), max_size=40), st.integers(10, 100))
 @example([{2, 3}] * 40, 30)
 def test_the_shares_hold_whatever_was_released_before(past: list[set[int]], count: int) -> None:
@@ -74,6 +75,7 @@ def test_a_band_without_work_leaves_its_share_to_the_others() -> None:
 # Order within a band.
 
 
+@settings(max_examples=40)
 @given(st.lists(st.tuples(st.integers(0, 5), st.sampled_from(("mail", "push", "sms"))), max_size=60), st.data())
 def test_within_a_band_the_earlier_due_goes_first_then_the_earlier_arrival(
     tasks: list[tuple[int, str]], data: st.DataObject
@@ -266,6 +268,7 @@ def test_one_that_is_offered_during_a_pause_has_not_waited_when_it_ends() -> Non
 # Cancelled ones.
 
 
+@settings(max_examples=40)
 @given(st.lists(st.tuples(st.integers(1, 3), st.booleans(), st.integers(-2, 2)), max_size=40))
 def test_cancelled_ones_are_neither_let_go_nor_counted(tasks: list[tuple[int, bool, int]]) -> None:
     gate = Gate()

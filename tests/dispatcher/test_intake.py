@@ -131,7 +131,7 @@ def test_a_key_s_items_of_two_logs_go_one_by_one_in_any_order() -> None:
     assert [item.log for item in logs.take()] == [Log.SUBMIT]
 
 
-@settings(max_examples=60)
+@settings(max_examples=40)
 @given(st.data())
 def test_each_item_once_in_its_key_s_order_and_offsets_only_over_applied_records(data: st.DataObject) -> None:
     """Random records (batches, gaps, any keys), fetches of any size, batches of any size, finished in any order."""

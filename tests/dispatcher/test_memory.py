@@ -284,5 +284,5 @@ class Handling(RuleBasedStateMachine):
         assert not any(due.live for due in held)
 
 
-Handling.TestCase.settings = settings(max_examples=40, stateful_step_count=30)
+Handling.TestCase.settings = settings(max_examples=25, stateful_step_count=30)
 TestHandling = Handling.TestCase

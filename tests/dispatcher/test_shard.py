@@ -8,7 +8,7 @@ import pytest
 from minutewheel.dispatcher.context import Limits
 from minutewheel.dispatcher.effects import Claim, Failed, Record
 from minutewheel.dispatcher.memory import Budget
-from minutewheel.dispatcher.shard import FIRES, OVER, TRANSITIONS, Life
+from minutewheel.dispatcher.shard import OVER, TRANSITIONS, Life
 from minutewheel.store.errors import NotApplied, UnknownOutcome
 from minutewheel.store.position import Log
 from minutewheel.store.progress import Checkpoint
@@ -22,12 +22,17 @@ CAUSES = sorted({what for _, what in TRANSITIONS})
 # The life of a reign.
 
 
-@pytest.mark.parametrize(("life", "what"), [pair for pair in product(Life, CAUSES) if pair not in TRANSITIONS])
-def test_whatever_is_not_in_the_table_is_refused(bench: Any, life: Life, what: str) -> None:
+def test_whatever_is_not_in_the_table_is_refused(bench: Any) -> None:
     shard = bench.claim()
-    shard.life = life
-    with pytest.raises(KeyError):
-        shard._move(what)
+    for life, what in product(Life, CAUSES):
+        shard.life = life
+        if (life, what) in TRANSITIONS:
+            shard._move(what)
+            assert shard.life is TRANSITIONS[life, what]
+        else:
+            with pytest.raises(KeyError):
+                shard._move(what)
+            assert shard.life is life
 
 
 def test_every_life_is_reached_and_leads_to_an_end() -> None:
@@ -236,19 +241,19 @@ def test_case_53_a_clock_that_is_slewed(bench: Any, slew_ms: int) -> None:
 
 
 def test_case_30_more_is_due_than_memory_holds(bench: Any) -> None:
-    """2,000 due in half a minute, room for 400: it holds a page more at the most, and all fire, once."""
+    """1,000 due in half a minute, room for 200: it holds a page more at the most, and all fire, once."""
     bench.claim()
-    dues = {bench.IDS[n]: bench.START_MS + 120_000 + n * 15 for n in range(2_000)}
+    dues = {bench.IDS[n]: bench.START_MS + 120_000 + n * 30 for n in range(1_000)}
     bench.submit_many(dues)
     bench.run(1_000)
     bench.shard.drain()
     bench.settle()
     limits = Limits(page_rows=50)
-    bench.claim(limits=limits, budget=Budget(tasks_max=400))
+    bench.claim(limits=limits, budget=Budget(tasks_max=200))
     bench.peak = 0
     bench.run(160_000)
     assert bench.counts() == dict.fromkeys(dues, 1)
-    assert 400 <= bench.peak <= 400 + limits.page_rows
+    assert 200 <= bench.peak <= 200 + limits.page_rows
     assert bench.budget.tasks == bench.budget.bytes == 0
     bench.run(60_000)
     assert bench.progress().open_minute >= (bench.START_MS + 180_000) // 60_000
@@ -257,13 +262,13 @@ def test_case_30_more_is_due_than_memory_holds(bench: Any) -> None:
 
 def test_case_30_what_is_overdue_after_an_outage_comes_in_pages_too(bench: Any) -> None:
     bench.claim()
-    dues = {bench.IDS[n]: bench.START_MS + 120_000 + n % 7 * 60_000 for n in range(2_000)}
+    dues = {bench.IDS[n]: bench.START_MS + 120_000 + n % 7 * 60_000 for n in range(1_000)}
     bench.submit_many(dues)
     bench.run(1_000)
     bench.shard.lose("killed")
     bench.now_ms += HOUR_MS
     limits = Limits(page_rows=50)
-    bench.claim(limits=limits, budget=Budget(tasks_max=400))
+    bench.claim(limits=limits, budget=Budget(tasks_max=200))
     bench.peak = 0
     for _ in range(400):  # the broker takes a hundred at a time
         bench.settle(publish=False)
@@ -274,7 +279,7 @@ def test_case_30_what_is_overdue_after_an_outage_comes_in_pages_too(bench: Any) 
         if len(bench.shard.context.memory.forgotten) == 0 and not bench.budget.tasks:
             break
     assert bench.shard.context.counts.fired == len(dues)
-    assert bench.peak <= 400 + limits.page_rows
+    assert bench.peak <= 200 + limits.page_rows
 
 
 # While the store does not take progress.
@@ -381,11 +386,6 @@ def test_a_shard_that_is_lost_gives_its_part_of_the_budget_back_and_lets_nothing
     shard.lose("session over")
     assert (bench.budget.tasks, bench.budget.bytes) == (0, 0)
     assert bench.gate.release(bench.now_ms, 99) == []
-
-
-def test_an_owner_never_fires_before_its_claim_stands(bench: Any) -> None:
-    assert Life.CLAIMING not in FIRES
-    assert not FIRES & OVER
 
 
 def test_a_successor_goes_on_where_the_last_record_stands_after_a_kill(bench: Any) -> None:

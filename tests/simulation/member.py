@@ -93,6 +93,7 @@ class Member:
         self.gate = Gate()
         self.shards: dict[int, Shard] = {}
         self.dead = False
+        self.unreleased: set[int] = set()
         self.slack_until_ms = 0
         self.paused_until_ms = 0
         self.turn_at_ms: int | None = None
@@ -184,7 +185,13 @@ class Member:
                     else:
                         drive(self.leasing.release(number))
                 except (CoordinatorUnavailable, LeaseLost):
-                    continue
+                    self.unreleased.add(number)
+
+    def release_rest(self) -> None:
+        """What could not be released when its reign ended is released as soon as may be, or it stands idle."""
+        for number in sorted(self.unreleased - self.shards.keys()):
+            drive(self.leasing.release(number))
+        self.unreleased.clear()
 
     # Deeds.
 

@@ -30,13 +30,14 @@ class Plan(Struct, kw_only=True):
 
 def draw_plan(random: Random, *, faulty: bool = True) -> Plan:
     """Small limits make the rare paths frequent."""
+    batch_max = random.choice([1, 2, 4, 100])
     limits = Limits(
-        batch_max=random.choice([1, 2, 4, 100]),
+        batch_max=batch_max,
         read_ahead=random.choice([2, 8, 100]),
         page_rows=random.choice([1, 2, 3, 100]),
         piece_rows_max=random.choice([1, 2, 1_000, 1_000]),
         lead_ms=random.choice([5_000, 30_000]),
-        checkpoint_ms=random.choice([250, 1_000, 3_000]),
+        checkpoint_ms=random.choice([250, 1_000, 3_000] if batch_max > 2 else [250, 1_000]),
         checkpoint_ms_max=4_000,
         unrecorded_max=random.choice([2, 1_000, 1_000]),
         unrecorded_ms_max=30_000,

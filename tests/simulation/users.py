@@ -145,9 +145,10 @@ class Users:
             message = Message(
                 world.topics.submit, None, value, ((CONTENT_TYPE, BATCH_MSGPACK.encode()),), message.partition
             )
-        if random.random() < 0.15:
-            message = replace(message, partition=random.choice(world.numbers))
         commands = [command for command, _ in asked]
+        mixed = len({shard_of(command.key) for command in commands}) > 1
+        if mixed or random.random() < 0.15:  # a foreign partitioner sends a key always to the same place
+            message = replace(message, partition=world.numbers[0])
         self._produce(commands, message)
         if world.strikes("submitted twice"):
             world.after(random.randrange(10, 20_000), None, self._produce, commands, message)

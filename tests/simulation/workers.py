@@ -5,6 +5,7 @@ attempt of a version beyond its script is one too many. Done is finished in the 
 the other way round, as `worker.settling` has it.
 """
 
+from functools import partial
 from typing import TYPE_CHECKING
 
 from minutewheel.broker.due import Delivered, parse_due
@@ -99,9 +100,7 @@ class Workers:
     def _end(self, delivered: Delivered, kind: str, starts: int) -> None:
         if kind == "d":
             self._finish(delivered, kind)
-        self._tell(delivered, self._outcome(delivered, kind, starts))
-        if kind != "d":
-            self._finish(delivered, kind)
+        self._tell(delivered, self._outcome(delivered, kind, starts), finish=kind != "d")
 
     def _finish(self, delivered: Delivered, kind: str) -> None:
         if kind == "d":
@@ -127,7 +126,7 @@ class Workers:
             outcome = replace(outcome, headers=(), payload=None, due_at=place)
         return outcome
 
-    def _tell(self, delivered: Delivered, outcome: Outcome) -> None:
+    def _tell(self, delivered: Delivered, outcome: Outcome, *, finish: bool = False) -> None:
         """Produce until it is acknowledged; it may stand there twice, late, or in another shard's partition."""
         world = self._world
         message = outcome_message(world.topics, outcome)
@@ -135,12 +134,15 @@ class Workers:
             message = replace(message, partition=world.random.choice(world.numbers))
         world.say("outcome", delivered.key, outcome.kind, short(delivered.filing))
         if world.strikes("outcome lost"):
-            world.after(world.random.randrange(50, 3_000), None, self._tell, delivered, outcome)
+            again = partial(self._tell, delivered, outcome, finish=finish)
+            world.after(world.random.randrange(50, 3_000), None, again)
             return
         if world.strikes("outcome twice"):
             self.busy += 1
             world.after(world.random.randrange(50, 20_000), None, self._again, message)
         drive(world.broker.produce([message]))
+        if finish:
+            self._finish(delivered, "")
         self.busy -= 1
 
     def _again(self, message: object) -> None:

@@ -3,12 +3,14 @@ import sqlite3
 import subprocess
 import sys
 import threading
+from collections.abc import Coroutine
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import Any
 
 import pytest
 from minutewheel.store.errors import NewerSchema, NotApplied, StoreError, UnknownOutcome
-from minutewheel.store.sqlite_connection import Connection, OneThread, Schema, at_once
+from minutewheel.store.sqlite_connection import Connection, GroupCommit, OneThread, Schema, at_once
 
 SCHEMA = Schema(
     3,
@@ -130,16 +132,18 @@ def test_a_full_disk_is_not_applied_and_passes(path: str) -> None:
     connection.close()
 
 
-def test_a_second_writer_is_not_applied_once_its_patience_ends(path: str) -> None:
+def test_a_second_writer_does_not_begin_before_its_turn_and_gives_up_when_its_patience_ends(path: str) -> None:
     one = Connection.open(path, SCHEMA)
     other = Connection.open(path, SCHEMA, busy_timeout_ms=0)
+    begun: list[sqlite3.Connection] = []
 
     def meanwhile(db: sqlite3.Connection) -> None:
         add(db, 1)
         with pytest.raises(NotApplied, match="locked"):
-            other.write(add, 2)
+            other.write(begun.append)
 
     one.write(meanwhile)
+    assert not begun
     other.write(add, 2)
     assert one.read(count) == 2
     one.close()
@@ -265,3 +269,101 @@ def test_at_once_never_waits() -> None:
     with pytest.raises(StopIteration) as finished:
         at_once(threading.get_ident).send(None)
     assert finished.value.value == threading.get_ident()
+
+
+def commits(connection: Connection) -> list[str]:
+    """Every COMMIT from now on."""
+    seen: list[str] = []
+    connection._db.set_trace_callback(lambda sql: seen.append(sql) if sql == "COMMIT" else None)
+    return seen
+
+
+async def while_the_thread_is_busy(call: OneThread, *writes: Coroutine[Any, Any, Any]) -> list[Any]:
+    """Let all of them wait before the first has its turn; their answers or errors."""
+    release = threading.Event()
+    stuck = asyncio.create_task(call(release.wait))
+    waiting = [asyncio.create_task(write) for write in writes]
+    await asyncio.sleep(0)
+    await asyncio.sleep(0)
+    release.set()
+    await stuck
+    return await asyncio.gather(*waiting, return_exceptions=True)
+
+
+async def test_writes_that_wait_together_are_committed_together(path: str) -> None:
+    async with OneThread("test") as call:
+        connection = Connection.open(path, SCHEMA)
+        group = GroupCommit(connection, call)
+        seen = commits(connection)
+        answers = await while_the_thread_is_busy(call, *(group.write(add, n) for n in range(10)))
+        assert answers == [None] * 10
+        assert len(seen) == 1
+        assert await group.write(count) == 10
+        connection.close()
+
+
+async def test_a_write_that_fails_in_a_group_fails_alone(path: str) -> None:
+    def refused(db: sqlite3.Connection) -> None:
+        add(db, 3)
+        raise LookupError("of our own")
+
+    def half(db: sqlite3.Connection) -> None:
+        add(db, 4)
+        add(db, 1)
+
+    async with OneThread("test") as call:
+        connection = Connection.open(path, SCHEMA)
+        group = GroupCommit(connection, call)
+        writes = [group.write(add, 1), group.write(half), group.write(refused), group.write(add, 2)]
+        first, halved, own, last = await while_the_thread_is_busy(call, *writes)
+        assert (first, last) == (None, None)
+        assert isinstance(halved, NotApplied)
+        assert isinstance(halved.__cause__, sqlite3.IntegrityError)
+        assert isinstance(own, LookupError)
+        assert connection.read(count) == 2
+        connection.close()
+
+
+async def test_a_commit_that_fails_is_unknown_to_all_of_the_group(path: str) -> None:
+    async with OneThread("test") as call:
+        connection = Connection.open(path, SCHEMA)
+        connection._db.execute("PRAGMA foreign_keys = ON")
+        group = GroupCommit(connection, call)
+        orphan = group.write(lambda db: db.execute("INSERT INTO child VALUES (99)").rowcount)
+        answers = await while_the_thread_is_busy(call, group.write(add, 1), orphan)
+        assert [type(answer) for answer in answers] == [UnknownOutcome, UnknownOutcome]
+        assert await group.write(count) == 0
+        connection.close()
+
+
+async def test_whatever_ends_a_group_none_of_it_is_taken_for_done(path: str) -> None:
+    class Ended(BaseException):
+        pass
+
+    def ends(_: sqlite3.Connection) -> None:
+        raise Ended
+
+    async with OneThread("test") as call:
+        connection = Connection.open(path, SCHEMA)
+        group = GroupCommit(connection, call)
+        answers = await while_the_thread_is_busy(call, group.write(add, 1), group.write(ends), group.write(add, 2))
+        assert [type(answer) for answer in answers] == [Ended] * 3
+        assert await group.write(count) == 0
+        connection.close()
+
+
+async def test_a_write_that_is_given_up_before_its_turn_never_runs(path: str) -> None:
+    async with OneThread("test") as call:
+        connection = Connection.open(path, SCHEMA)
+        group = GroupCommit(connection, call)
+        release = threading.Event()
+        stuck = asyncio.create_task(call(release.wait))
+        given_up, kept = (asyncio.create_task(group.write(add, n)) for n in (1, 2))
+        await asyncio.sleep(0)
+        given_up.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await given_up
+        release.set()
+        await asyncio.gather(stuck, kept)
+        assert connection.read(lambda db: db.execute("SELECT id FROM parent").fetchall()) == [(2,)]
+        connection.close()
