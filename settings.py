@@ -109,7 +109,7 @@ class Dispatching(Section):
     checkpoint_ms_max: Milliseconds = Field(default=2_000, description="the same when the store is slow")
     unrecorded_max: Count = Field(default=200_000, description="fired and unrecorded tasks at which firing stops")
     unrecorded_ms_max: Milliseconds = Field(default=30_000, description="time without a record at which it stops")
-    batch_max: Count = Field(default=8_000, description="commands applied at once")
+    batch_max: Count = Field(default=2_000, description="commands applied at once")
     read_ahead: Count = Field(default=20_000, description="records read ahead; the nearest due goes first")
     page_rows: Count = Field(default=5_000, description="rows loaded from the store at once")
     piece_rows_max: Count = Field(default=200_000, description="rows after which a bucket gets another piece")
@@ -136,7 +136,7 @@ class Memory(Section):
 class Working(Section):
     """How much a worker process takes on."""
 
-    concurrency: Count = Field(default=100, description="tasks taken and not finished")
+    concurrency: Count = Field(default=1_000, description="tasks taken and not finished")
     threads: Count = Field(default=32, description="plain (not async) handlers running at a time")
     parked: Count = Field(default=10_000, description="deliveries waiting for others, at which it takes no more")
     uncommitted: Count = Field(default=100_000, description="uncommitted offsets at which it takes no more")

@@ -48,7 +48,11 @@ class GroupMember(Protocol):
     """One member of a consumer group."""
 
     async def poll(self, limit: int, wait_ms: int) -> list[Record]:
-        """Records of the partitions that are this member's, each partition's in order, or none after `wait_ms`."""
+        """Records of the partitions that are this member's, each partition's in order, or none after `wait_ms`.
+
+        A member that does not poll for its session's time loses its partitions. With a limit of 0 it takes nothing, and
+        answers at once: so a member that has enough to do stays in the group. `NotAssigned` after `leave`.
+        """
 
     async def commit(self, offsets: Mapping[tuple[str, int], int]) -> None:
         """Commit the next offset to read for some (topic, partition). Those of partitions lost since are left out."""

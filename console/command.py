@@ -26,11 +26,13 @@ F = TypeVar("F", bound=Callable[..., Answer])
 
 @dataclass(frozen=True)
 class Call:
-    """One run of a command. `settings` is a `settings.Settings`, `origins` says where each value came from."""
+    """One run of a command. `settings` is a `settings.Settings`, `origins` says where each value came from, `config`
+    which file was named on the command line."""
 
     settings: Any
     origins: Mapping[str, str]
     output: Output
+    config: Path | None = None
 
 
 def common_options(
@@ -81,7 +83,7 @@ def _perform(function: Callable[..., Answer], given: dict[str, Any]) -> int:
     output = Output(json=common["json"])
     try:
         loaded = _settings(common)
-        answer = function(Call(loaded.settings, loaded.origins, output), **given)
+        answer = function(Call(loaded.settings, loaded.origins, output, common["config"]), **given)
         code = run_loop(answer) if isinstance(answer, Coroutine) else answer
         output.out.flush()
     except BrokenPipeError:

@@ -1,40 +1,44 @@
 """Does it work here? Tasks due over the next seconds, a real dispatcher, a real worker, and what came of them.
 
-All of it is the embedded product in a scratch folder. The result is counted from two things that the dispatcher does
-not write: the worker's own record (one line appended when a handler starts) and the due topic as a worker sees it,
-held against what was submitted. The demo ends when all is done, or a while after the last task was due: then it says
-what is missing.
+All of it is the embedded product in a scratch folder: the dispatcher here, the worker in a process of its own. The
+result is counted from two things that the dispatcher does not write: the worker's own record (see `demo_app`) and the
+due topic as a worker sees it, held against what was submitted. The demo ends when all is done, or a while after the
+last task was due: then it says what is missing.
 """
 
 import asyncio
+import os
 import random
+import sys
 import tempfile
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Self
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from .command import Call
-from .exits import ExitCode
+from .exits import ExitCode, Failure
 from .progress import Tell, bars
 
 if TYPE_CHECKING:
     from ..wiring import Installation
-    from ..worker import App
     from .demo_count import Report, Start
     from .output import Output
 
 QUEUE = "demo"
-HEAD_MS = 1_000
+HEAD_MS = 1_500
 SUBMITS_PER_MS = 10
-"""The first task is due a second after the last will have been submitted at this pace."""
+"""The first task is due so long after the last will have been submitted at this pace."""
 GRACE_S = 15.0
 """After the last due time, so long is waited for what is missing."""
+CONCURRENCY = 1_000
+"""The worker's, unless it is set: the handler does next to nothing."""
 LOOK_S = 0.1
 FETCH_RECORDS = 5_000
+WORKER = "from minutewheel.console.cli import main; main()"
 
 
 async def demo(
@@ -52,7 +56,8 @@ async def demo(
     logs.set_up("error", call.settings.log.format, call.output.err)
     with _folder(call) as folder, bars(call.output, {"submitted": tasks, "done": tasks}) as tell:
         settings = call.settings.model_copy(update={"data": folder})
-        report = await run(settings, tasks, over * 1_000, random.Random(seed), tell)  # noqa: S311 - not a secret
+        worker = WorkerProcess(_worker_options(call, folder), folder / "demo-record.tsv")
+        report = await run(settings, worker, tasks, over * 1_000, random.Random(seed), tell)  # noqa: S311 - no secret
     if call.output.json:
         call.output.document(report)
     else:
@@ -60,7 +65,9 @@ async def demo(
     return ExitCode.OK if report.good else ExitCode.FAILED
 
 
-async def run(settings: Any, tasks: int, over_ms: int, rng: random.Random, tell: Tell) -> "Report":
+async def run(
+    settings: Any, worker: "WorkerProcess", tasks: int, over_ms: int, rng: random.Random, tell: Tell
+) -> "Report":
     """Submit, serve, wait, count."""
     from ..wiring import opened
     from .demo_count import count
@@ -69,40 +76,71 @@ async def run(settings: Any, tasks: int, over_ms: int, rng: random.Random, tell:
     began = time.monotonic()
     async with opened(settings) as installation:
         await installation.declare([QUEUE])
-        with Record(settings.data / "demo-record.tsv") as record:
-            async with serving([installation.worker(_app(record)), installation.dispatcher()]) as ended:
-                first_ms = installation.clock.now_ms() + HEAD_MS + tasks // SUBMITS_PER_MS
-                due_ms = [first_ms + rng.randrange(over_ms) for _ in range(tasks)]
-                accepted = await _submit(installation, due_ms, tell)
-                wait_s = (max(due_ms) - installation.clock.now_ms()) / 1_000 + GRACE_S
-                await _wait(record, len(accepted), time.monotonic() + wait_s, ended, tell)
-            published = await _published(installation)
-            return count(tasks, accepted, record.read(), published, time.monotonic() - began)
+        async with serving([worker, installation.dispatcher()]) as ended:
+            first_ms = installation.clock.now_ms() + HEAD_MS + tasks // SUBMITS_PER_MS
+            due_ms = [first_ms + rng.randrange(over_ms) for _ in range(tasks)]
+            accepted = await _submit(installation, due_ms, tell)
+            wait_s = (max(due_ms) - installation.clock.now_ms()) / 1_000 + GRACE_S
+            await _wait(worker.record, len(accepted), time.monotonic() + wait_s, ended, tell)
+        published = await _published(installation)
+        return count(tasks, accepted, worker.record.starts(), published, time.monotonic() - began)
 
 
 class Record:
-    """The worker's own record: a file that is only appended to, one line for each start of a handler."""
+    """The worker's own record, read as it grows: one line for each start of a handler."""
 
     def __init__(self, path: Path) -> None:
-        self.lines = 0
-        self._path = path
-        self._file = path.open("ab", buffering=0)
+        self.path = path
+        self._seen = bytearray()
 
-    def __enter__(self) -> Self:
-        return self
+    def lines(self) -> int:
+        """How many lines there are by now."""
+        if self.path.exists():
+            with self.path.open("rb") as file:
+                file.seek(len(self._seen))
+                self._seen += file.read()
+        return self._seen.count(b"\n")
 
-    def __exit__(self, *_: object) -> None:
-        self._file.close()
-
-    def append(self, key: str, idempotency_key: str, start_ms: int) -> None:
-        self._file.write(f"{key}\t{idempotency_key}\t{start_ms}\n".encode())
-        self.lines += 1
-
-    def read(self) -> "list[Start]":
+    def starts(self) -> "list[Start]":
         from .demo_count import Start
 
-        parts = (line.split("\t") for line in self._path.read_text().splitlines())
+        self.lines()
+        parts = (line.split("\t") for line in self._seen.decode().splitlines())
         return [Start(key, idempotency_key, int(start_ms)) for key, idempotency_key, start_ms in parts]
+
+
+class WorkerProcess:
+    """`minutewheel worker` on the demo's application, as a service."""
+
+    def __init__(self, options: Sequence[str], record: Path) -> None:
+        self.record = Record(record)
+        self._options = options
+        self._process: asyncio.subprocess.Process | None = None
+        self._stopping = False
+
+    async def run(self) -> None:
+        """Until it ends; `Failure` if it does so by itself."""
+        from .demo_app import RECORD
+
+        command = (sys.executable, "-c", WORKER, "worker", "minutewheel.console.demo_app:app", *self._options)
+        env = {**os.environ, RECORD: str(self.record.path)}
+        process = await asyncio.create_subprocess_exec(*command, env=env, stdout=asyncio.subprocess.DEVNULL)
+        self._process = process
+        if self._stopping:
+            process.terminate()
+        try:
+            code = await process.wait()
+        except asyncio.CancelledError:
+            process.kill()
+            await process.wait()
+            raise
+        if not self._stopping:
+            raise Failure(f"the demo's worker ended with exit code {code}")
+
+    def stop(self) -> None:
+        self._stopping = True
+        if self._process is not None and self._process.returncode is None:
+            self._process.terminate()
 
 
 def show(output: "Output", report: "Report") -> None:
@@ -135,16 +173,17 @@ def _folder(call: Call) -> Iterator[Path]:
         yield Path(folder)
 
 
-def _app(record: Record) -> "App":
-    from ..worker import App, AsyncContext
+def _worker_options(call: Call, folder: Path) -> list[str]:
+    """The worker runs under the same settings: it reads the same file and environment, and gets the flags."""
+    from ..settings import shown
 
-    app = App("demo")
-
-    @app.task(queue=QUEUE)
-    async def work(_payload: int, context: AsyncContext) -> None:
-        record.append(context.key, context.idempotency_key, time.time_ns() // 1_000_000)
-
-    return app
+    flags: Mapping[str, object] = {key: value for key, value in shown(call.settings).items() if key != "data"}
+    sets = [f"{key}={value}" for key, value in flags.items() if call.origins[key] == "flag"]
+    if call.origins["worker.concurrency"] == "default":
+        sets.append(f"worker.concurrency={CONCURRENCY}")
+    sets.append("log.level=error")
+    config = [f"--config={call.config}"] if call.config else []
+    return [f"--data={folder}", *config, *(f"--set={one}" for one in sets)]
 
 
 async def _submit(installation: "Installation", due_ms: Sequence[int], tell: Tell) -> dict[str, int]:
@@ -167,9 +206,9 @@ async def _submit(installation: "Installation", due_ms: Sequence[int], tell: Tel
 
 async def _wait(record: Record, wanted: int, until_s: float, ended: asyncio.Event, tell: Tell) -> None:
     """Until all have started, the time is up, or the services have ended."""
-    while record.lines < wanted and time.monotonic() < until_s and not ended.is_set():
+    while (lines := record.lines()) < wanted and time.monotonic() < until_s and not ended.is_set():
+        tell("done", lines)
         await asyncio.sleep(LOOK_S)
-        tell("done", record.lines)
 
 
 async def _published(installation: "Installation") -> dict[str, int]:

@@ -7,11 +7,16 @@ second signal ends the process at once.
 
 import asyncio
 import signal
+import sys
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from typing import Protocol
 
 from .exits import Failure
+
+SWITCH_S = 0.000_1
+"""How long a thread that computes keeps the interpreter while another waits for it. By default 5 ms: so long the
+threads that talk to SQLite, which let go of it at every row, would then wait each time."""
 
 
 class Service(Protocol):
@@ -35,6 +40,7 @@ async def serve(services: Sequence[Service], stop: asyncio.Event) -> None:
 @asynccontextmanager
 async def serving(services: Sequence[Service]) -> AsyncIterator[asyncio.Event]:
     """Run them while the block runs, then stop them in this order. The event says that one has ended by itself."""
+    sys.setswitchinterval(SWITCH_S)
     ended = asyncio.Event()
 
     async def run(service: Service) -> None:

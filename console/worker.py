@@ -2,9 +2,12 @@
 
 from typing import Annotated
 
+import structlog
 import typer
 
 from .command import Call
+
+log = structlog.get_logger("minutewheel.console")
 
 
 async def worker(
@@ -25,5 +28,5 @@ async def worker(
     application = load_app(app)
     async with until_signal() as stop, opened(call.settings) as installation:
         await declare_queues_of(installation, [application])
-        call.output.note(f"works on {', '.join(application.queues)} of {installation.folder.resolve()}; Ctrl-C ends it")
+        log.info("working", queues=application.queues, data=str(installation.folder.resolve()))
         await serve([installation.worker(application)], stop)

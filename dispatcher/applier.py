@@ -45,7 +45,8 @@ def applying(context: Context) -> Steps[None]:
         yield from _complete_outcomes(context, batch)
         decided = yield from _decide(context, [item for item in batch if item.decides])
         if any(decision.existing for decision in decided):
-            yield Until(lambda decided=decided: not _unresolved(context, decided))  # type: ignore[misc]
+            if _unresolved(context, decided):
+                yield Until(lambda decided=decided: not _unresolved(context, decided))  # type: ignore[misc]
             yield from context.checkpointed()
         yield from _write(context, decided)
         yield from _produce(context, _messages(context, batch, decided))
@@ -152,8 +153,6 @@ def _unresolved(context: Context, decided: Iterable[Decision]) -> bool:
 def _write(context: Context, decided: Sequence[Decision]) -> Steps[None]:
     """Bucket rows and letters, then task rows, then the memory of the shard."""
     filed = [(decision, _placed(context, decision)) for decision in decided if decision.file]
-    if context.journal.opened:
-        yield from context.checkpointed()
     letters: list[PlainRow] = [decision.letter for decision in decided if decision.letter]
     yield from _put(context, [*(row for _, row in filed), *letters])
     yield from _put(context, [decision.row for decision in decided if decision.row])

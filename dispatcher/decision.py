@@ -251,9 +251,7 @@ def _refile(item: Item, row: TaskRow, due_ms: int, record: bytes, answer: Answer
     )
 
 
-def _without_effect(
-    item: Item, row: TaskRow, answer: Answer, receipt: str | None, *, resolve: bool = True
-) -> Decision:
+def _without_effect(item: Item, row: TaskRow, answer: Answer, receipt: str | None, *, resolve: bool = True) -> Decision:
     """Rules S and P: the answer is written to the row too, and what it says is durable before it is given."""
     new = _decided(row, item, answer)
     return Decision(item, row=new, answer=answer, receipt=receipt, existing=True, resolve=resolve)

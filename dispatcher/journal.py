@@ -31,7 +31,6 @@ class Journal:
         self.closings: deque[Closing] = deque()
         self.started = self.succeeded = 0
         self.wanted = False
-        self.opened = False
         """Is there a piece that no checkpoint tells of? Nobody would drop what stands in it, so nothing may yet."""
         self.unrecorded = 0
         self._intake = intake
@@ -147,7 +146,7 @@ class Journal:
                 self._closing[minute] = self._closing_record(minute)
         self._proven.clear()
         self.started += 1
-        self.wanted = self.opened = False
+        self.wanted = False
         return Checkpoint(
             number=self.fence << 32 | self.started,
             offsets=offsets,

@@ -151,6 +151,8 @@ class Memory:
     def abandon(self) -> None:
         """The shard is lost: nothing of it may be released any more, and its part of the budget is free."""
         self.withhold()
+        for due in self.firing.values():
+            due.live = False  # in flight stays in flight, but does not come back to the gate
         self.budget.add(-sum(self._counts.values()), -self._bytes())
         self._counts.clear()
 

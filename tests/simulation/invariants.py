@@ -152,7 +152,9 @@ class Invariants:
         """
         if len(answers) > 2 or Answer.UNKNOWN not in answers:
             return False
-        firsts = {first >> 61 for command in self._world.users.commands if command.key == key for first in command.firsts}
+        firsts = {
+            first >> 61 for command in self._world.users.commands if command.key == key for first in command.firsts
+        }
         return len(firsts) > 1
 
     # What members do.
