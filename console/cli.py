@@ -61,6 +61,7 @@ command(dead_letters, "redrive")(dead.redrive)
 command(dead_letters, "drop")(dead.drop)
 app.add_typer(settings, name="config")
 command(settings, "show")(config.show)
+command(settings, "reference")(config.reference)
 app.add_typer(load_tests, name="loadtest")
 command(load_tests, "wheel")(loadtest.wheel)
 

@@ -1,4 +1,4 @@
-"""Which settings are in force, and where does each come from?"""
+"""Which settings are in force, and where does each come from? And which are there at all?"""
 
 from typing import Annotated
 
@@ -27,3 +27,12 @@ def show(
             else value
         )
         call.output.line(f"{key} = {text}" + (f"   # {call.origins[key]}" if origin else ""))
+
+
+def reference(
+    call: Call, commands: Annotated[bool, typer.Option("--commands", help="Of the commands instead.")] = False
+) -> None:
+    """Print the reference of all settings in Markdown, as it stands in docs/configuration.md (or docs/cli.md)."""
+    from . import reference as texts
+
+    call.output.out.write(texts.commands() if commands else texts.settings())

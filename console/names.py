@@ -5,7 +5,7 @@ from typing import Annotated, Any
 import typer
 
 Key = Annotated[
-    str, typer.Argument(metavar="KEY", help="<tenant>/<id> as printed, or an id; with --tenant always an id.")
+    str, typer.Argument(metavar="KEY", help="`<tenant>/<id>` as printed, or an id; with --tenant always an id.")
 ]
 Tenant = Annotated[str | None, typer.Option(help="The tenant; without it, that of the key, else `default`.")]
 

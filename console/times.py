@@ -14,6 +14,7 @@ MINUTE_MS = 60_000
 PART = r"([0-9]{1,15})(ms|s|m|h|d)"
 LENGTH = re.compile(f"(?:{PART})+")
 MINUTE_NUMBER = re.compile(r"[0-9]{1,10}")
+SECONDLESS = re.compile(r"([Tt][0-9]{2}:[0-9]{2})([Zz]|[+-][0-9]{2}:[0-9]{2})$")
 LONGEST_MS = 8_000 * 366 * 86_400_000
 
 
@@ -41,7 +42,7 @@ def minute(text: str, now_ms: int) -> int:
     from ..broker.due_time import time_ms
 
     try:
-        return time_ms(text) // MINUTE_MS
+        return time_ms(SECONDLESS.sub(r"\1:00\2", text), "minute") // MINUTE_MS
     except InvalidTask as error:
         raise Failure(f"{error.message} (or a minute's number, or now)", ExitCode.USAGE) from None
 

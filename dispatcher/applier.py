@@ -171,7 +171,7 @@ def _placed(context: Context, decision: Decision) -> BucketRow:
     assert decision.row is not None
     minute = file.minute
     if minute is None or context.journal.shut(minute):
-        minute = context.journal.place(file.due_ms, context.memory.forgotten)
+        minute = context.journal.place(file.due_ms)
     context.begin_filing(minute)
     filing = decision.row.filing
     context.journal.touch(minute, decision.item.filing)

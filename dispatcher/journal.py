@@ -53,10 +53,10 @@ class Journal:
         """Closed, or being closed: nothing is filed into it any more."""
         return minute < self.open_minute or minute in self._closed or minute in self._closing
 
-    def place(self, due_ms: int, avoid: Iterable[int] = ()) -> int:
-        """The first minute at or above the due time's that is not shut, nor one to avoid."""
+    def place(self, due_ms: int) -> int:
+        """The first minute at or above the due time's that is not shut."""
         minute = max(minute_of(due_ms), self.open_minute)
-        while self.shut(minute) or minute in avoid:
+        while self.shut(minute):
             minute += 1
         return minute
 

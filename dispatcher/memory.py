@@ -93,13 +93,33 @@ class Memory:
         self._count(minute, len(rows), sum(map(len, records)))
 
     def remember(self, row: BucketRow) -> None:
-        """A filing was written: it goes into the wheel if it lies within the reach, and is not here already."""
-        if row.minute > self.reach or row.minute in self.forgotten or self.has(row.due_ms, row.filing):
+        """A filing was written: it goes into the wheel if it lies within the reach, and is not here already.
+
+        Into a forgotten minute too, for it may be due before that is read again. Where the budget is used up, what is
+        due last makes room, or this one is left to the store itself.
+        """
+        if row.minute > self.reach or self.has(row.due_ms, row.filing):
+            return
+        if self.budget.full() and not self._make_room(row):
+            self.forgotten.add(row.minute)
             return
         self.wheel.add(row.minute, row.due_ms, row.filing, row.record)
         self._count(row.minute, 1, len(row.record))
         if row.minute == self._loading and self._late is not None:
             self._late.add(row.filing)
+
+    def _make_room(self, row: BucketRow) -> bool:
+        """Forget what is due after this one in the latest minute of the wheel that has any."""
+        last = max((minute for minute in self._counts if self.wheel.count(minute)), default=-1)
+        if last < row.minute:
+            return False
+        after = (row.due_ms, row.filing) if last == row.minute else (-1, -1)
+        size = self.wheel.size_bytes
+        tasks = self.wheel.forget(last, after)
+        if tasks:
+            self.forgotten.add(last)
+            self._count(last, -tasks, self.wheel.size_bytes - size)
+        return tasks > 0
 
     # Emptying.
 

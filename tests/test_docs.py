@@ -5,26 +5,8 @@ from pathlib import Path
 
 import msgspec
 import pytest
-from minutewheel.dispatcher.shard import TRANSITIONS, Life
 
 ROOT = Path(__file__).parents[1]
-
-
-def life_drawn() -> str:
-    """The state diagram of a reign, from the table that the code obeys."""
-    lines = ["stateDiagram-v2", "    [*] --> claiming"]
-    for (before, what), after in TRANSITIONS.items():
-        lines.append(f"    {before.replace(' ', '_')} --> {after.replace(' ', '_')}: {what}")
-    return "\n".join(lines)
-
-
-@pytest.mark.pure
-def test_the_life_of_a_reign_is_drawn_as_it_is() -> None:
-    text = (ROOT / "ARCHITECTURE.md").read_text()
-    drawn = re.search(r"```mermaid\n(stateDiagram-v2\n.*?)\n```", text, re.DOTALL)
-    assert drawn
-    assert sorted(drawn[1].splitlines()) == sorted(life_drawn().splitlines()), life_drawn()
-    assert all(life.replace(" ", "_") in drawn[1] for life in Life)
 
 
 @pytest.mark.pure

@@ -84,6 +84,13 @@ async def served(installation: Installation) -> AsyncIterator[Installation]:
         yield installation
 
 
+@pytest.fixture
+async def served_without_worker(installation: Installation) -> AsyncIterator[Installation]:
+    """A dispatcher serves the folder."""
+    async with serving([installation.dispatcher()]):
+        yield installation
+
+
 Cli = Callable[..., "subprocess.CompletedProcess[str]"]
 
 

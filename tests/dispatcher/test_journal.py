@@ -61,22 +61,21 @@ def checkpoint(one: Journal, closable: Any = ()) -> Checkpoint:
 # Minutes.
 
 
-def test_a_filing_is_placed_in_the_first_minute_that_is_not_shut_nor_to_be_avoided() -> None:
+def test_a_filing_is_placed_in_the_first_minute_that_is_not_shut() -> None:
     one, _ = journal(closed={OPEN + 1, OPEN + 2})
     assert one.place(OPEN * 60_000 + 59_999) == OPEN
     assert one.place((OPEN - 500) * 60_000) == OPEN
     assert one.place((OPEN + 1) * 60_000) == OPEN + 3
-    assert one.place(0, avoid={OPEN, OPEN + 3}) == OPEN + 4
     one.prove(OPEN, 0)
     one.build([OPEN])
     assert one.place(OPEN * 60_000) == OPEN + 3  # what is being closed takes nothing any more
 
 
-@given(st.sets(st.integers(0, 12)), st.integers(-3, 15), st.sets(st.integers(-2, 14)))
-def test_the_place_is_the_lowest_that_may_be(closed: set[int], due: int, avoid: set[int]) -> None:
+@given(st.sets(st.integers(0, 12)), st.integers(-3, 15))
+def test_the_place_is_the_lowest_that_may_be(closed: set[int], due: int) -> None:
     one, _ = journal(closed={OPEN + n for n in closed})
-    place = one.place((OPEN + due) * 60_000, {OPEN + n for n in avoid})
-    assert place - OPEN == next(n for n in range(max(0, due), 40) if n not in closed and n not in avoid)
+    place = one.place((OPEN + due) * 60_000)
+    assert place - OPEN == next(n for n in range(max(0, due), 40) if n not in closed)
 
 
 @pytest.mark.parametrize(

@@ -75,12 +75,10 @@ def test_a_filing_goes_from_the_wheel_to_the_gate_into_flight_and_out() -> None:
     assert (here.budget.tasks, here.budget.bytes) == (0, 0)
 
 
-def test_what_lies_above_the_reach_or_is_forgotten_is_left_to_the_store() -> None:
+def test_what_lies_above_the_reach_is_left_to_the_store() -> None:
     here = memory()
-    here.forgotten.add(MINUTE - 1)
-    for one in (row(1, minute=MINUTE + 1), row(2, minute=MINUTE - 1)):
-        here.remember(one)
-        assert not here.has(one.due_ms, one.filing)
+    here.remember(row(1, minute=MINUTE + 1))
+    assert here.count(MINUTE + 1) == 0
     here.remember(row(3))
     here.remember(row(3))
     assert here.count(MINUTE) == 1
@@ -130,6 +128,28 @@ def test_the_rest_of_a_minute_may_be_left_to_the_store() -> None:
     here.begin(MINUTE)
     assert here.forgotten == set()
     assert here.reach == MINUTE
+
+
+def test_a_filing_into_a_forgotten_minute_is_remembered_for_it_may_be_due_before_that_is_read_again() -> None:
+    here = memory()
+    here.forgotten.add(MINUTE - 1)
+    here.remember(row(2, minute=MINUTE - 1))
+    assert here.count(MINUTE - 1) == 1
+    assert not here.loaded(MINUTE - 1)
+
+
+def test_where_the_budget_is_used_up_what_is_due_last_makes_room() -> None:
+    here = memory(reach=MINUTE + 1, budget=Budget(2))
+    here.remember(row(1, offset_ms=10))
+    here.remember(row(2, minute=MINUTE + 1))
+    here.remember(row(3, offset_ms=20))
+    assert (here.count(MINUTE), here.count(MINUTE + 1), here.forgotten) == (2, 0, {MINUTE + 1})
+    here.remember(row(4, offset_ms=15))
+    assert [due.filing for due in here.take_due(START_MS + 99, 9)] == [1, 4]
+    assert here.forgotten == {MINUTE, MINUTE + 1}
+    assert here.budget.tasks == 2
+    here.remember(row(5, offset_ms=99))
+    assert here.count(MINUTE) == here.budget.tasks == 2
 
 
 def test_a_removed_filing_leaves_the_wheel_or_the_gate_but_not_flight() -> None:

@@ -1,1 +1,1 @@
-"""Seeded histories of the real code in virtual time: owners that overlap, pause and crash, and writes that land late."""
+"""Seeded histories of the real code in virtual time: owners that overlap, pause and crash; writes that land late."""

@@ -42,18 +42,19 @@ def draw_plan(random: Random, *, faulty: bool = True) -> Plan:
         unrecorded_max=random.choice([2, 1_000, 1_000]),
         unrecorded_ms_max=30_000,
         close_after_ms=2_000,
-        close_look_ms=random.choice([500, 2_000, 5_000]),
+        close_look_ms=random.choice([1_000, 5_000]),
         closes_max=random.choice([1, 60]),
     )
+    tasks_max = random.choice([2, 4, 1_000, 1_000])
     return Plan(
-        shards=random.choice([1, 1, 2, 3]),
+        shards=random.choice([1, 1, 2, 3]) if tasks_max > 10 else 1,
         keys_a_shard=random.choice([2, 4]),
         members=random.choice([2, 2, 3]),
         limits=limits,
-        tasks_max=random.choice([2, 4, 1_000, 1_000]),
+        tasks_max=tasks_max,
         chunk=random.choice([1, 2, 50]),
         acts=random.choice([15, 30, 45]),
-        chaos_ms=random.choice([90_000, 150_000, 200_000]),
+        chaos_ms=random.choice([70_000, 100_000, 150_000]),
         faulty=faulty,
         deed_rate=random.choice([0.02, 0.05, 0.12]) if faulty else 0.0,
         step_rate=random.choice([0.003, 0.01, 0.02]) if faulty else 0.0,

@@ -42,6 +42,8 @@ START_MS = 29_000_000 * 60_000
 QUEUES = ("mail", "silent", "nowhere")
 POLL_MS = 5_000
 TAIL_MS = 900_000
+IDLE_MS = 3_000
+LATE_MS = (300, 2_000, 12_000, 40_000)
 STEP_FAULTS = ("crash", "crash", "overlap", "pause", "cut off", "move", "outage", "clock")
 
 
@@ -80,6 +82,7 @@ class World:
         self._polled: dict[tuple[int, int, Log], int] = {}
         self._outage: dict[bool, int] = {}
         self._forced: list[str] = []
+        self._late = 0
         self.invariants = Invariants(self)
         self.workers = Workers(self)
         self.users = Users(self, self.plan.keys_a_shard)
@@ -208,15 +211,15 @@ class World:
         self.clocks_off_now = False
         self._outage.clear()
         self._last_ms = self.now_ms + TAIL_MS
-        self.after(60_000, None, self._look_for_calm)
+        self.after(15_000, None, self._look_for_calm)
 
     def _look_for_calm(self) -> None:
         """When what the faults left behind is worked off, some more tasks come, and must not be late."""
-        left = self.invariants.unread()
+        left = self.invariants.unread() or self._late
         if left and self.now_ms > self._last_ms:
-            self.fault("never applied", *left)
+            self.fault("never applied", left)
         if left:
-            self.after(5_000, None, self._look_for_calm)
+            self.after(2_000, None, self._look_for_calm)
             return
         self.calm_ms = self.now_ms
         self.say("calm")
@@ -275,7 +278,7 @@ class World:
             self.say("session over", member.name)
             self._gone(member)
             return
-        self.after(max(200, min(1_000, member.leasing.pause_ms)), member, self._renew, member)
+        self.after(max(200, min(3_000, member.leasing.pause_ms)), member, self._renew, member)
 
     def _gone(self, member: Member) -> None:
         self.members.remove(member)
@@ -292,7 +295,7 @@ class World:
                     if number not in member.shards and not self.holder(number) and self.random.random() < 0.7:
                         member.take(number)
             self.wake(member)
-        self.after(self.random.randrange(500, 1_500), member, self._balance, member)
+        self.after(self.random.randrange(500, 3_000), member, self._balance, member)
 
     def wake(self, member: Member) -> None:
         self._turn_at(member, self.now_ms)
@@ -310,7 +313,7 @@ class World:
         self.invariants.memory(member)
         if member.shards:
             next_ms = member.next_ms()
-            soon_ms = self.now_ms + 1_000
+            soon_ms = self.now_ms + IDLE_MS
             self._turn_at(member, max(self.now_ms + 1, min(soon_ms, next_ms if next_ms is not None else soon_ms)))
 
     # The host of members.
@@ -382,12 +385,12 @@ class World:
         if fate == "done, unknown":
             self._do(deed)
         elif fate == "late, unknown":
-            self.after(random.choice([300, 2_000, 12_000, 40_000]), None, self._land_late, deed, deed.twin())
+            self._lands_late(deed, deed.twin())
         for part in parts:
             if random.random() < 0.5:
                 self._do(part)
             elif random.random() < 0.5:
-                self.after(random.choice([300, 2_000, 12_000, 40_000]), None, self._land_late, deed, part)
+                self._lands_late(deed, part)
         deed.spoil(unknown=fate != "not done")
         self.after(self.latency(), deed.member, self._tell, deed)
 
@@ -405,8 +408,13 @@ class World:
         self._do(deed)
         self.after(self.latency(), deed.member, self._tell, deed)
 
+    def _lands_late(self, deed: Deed, twin: Deed) -> None:
+        self._late += 1
+        self.after(self.random.choice(LATE_MS), None, self._land_late, deed, twin)
+
     def _land_late(self, deed: Deed, twin: Deed) -> None:
         twin.begun_ms = deed.begun_ms
+        self._late -= 1
         self.say("late", twin)
         self.counts["late writes"] += 1
         if deed.member.dead:
@@ -451,4 +459,5 @@ class World:
         elif fault == "clock":
             self.clocks_off = self.clocks_off_now = True
             member.clock.skew_ms = random.choice([-90_000, -5_000, -300, 0, 300, 3_000, 90_000])
+            self.wake(member)
         self.counts[fault] += 1

@@ -1,0 +1,59 @@
+import json
+from typing import Annotated
+
+import pytest
+import typer
+from minutewheel.console.command import Call, command
+from minutewheel.console.exits import ExitCode, Failure
+from typer.testing import CliRunner
+
+app = typer.Typer(pretty_exceptions_enable=False)
+
+
+@command(app)
+async def waits(call: Call, number: Annotated[int, typer.Argument()], word: str = "none") -> int:
+    """Wait, and say what was given."""
+    call.output.document({"number": number, "word": word, "data": str(call.settings.data), "json": call.output.json})
+    return ExitCode.OK
+
+
+@command(app, "fails")
+def _fails(call: Call, how: Annotated[str, typer.Argument()]) -> None:
+    if how == "known":
+        raise Failure("[red]it\x1b[0m went wrong", ExitCode.NOT_FOUND)
+    raise TypeError("\x1b[31munexpected")
+
+
+run = CliRunner().invoke
+
+
+@pytest.fixture(autouse=True)
+def _no_settings(monkeypatch: pytest.MonkeyPatch, tmp_path: object) -> None:
+    monkeypatch.chdir(str(tmp_path))
+    monkeypatch.delenv("MINUTEWHEEL_DATA", raising=False)
+
+
+def test_a_command_gets_its_options_and_those_of_all() -> None:
+    result = run(app, ["waits", "3", "--word", "x", "--data", "here", "--json"])
+    assert result.exit_code == 0
+    assert json.loads(result.stdout) == {"number": 3, "word": "x", "data": "here", "json": True}
+
+
+def test_any_setting_may_be_set() -> None:
+    assert json.loads(run(app, ["waits", "3", "--set", "data=there"]).stdout)["data"] == "there"
+    assert run(app, ["waits", "3", "--set", "data"]).exit_code == 2
+    wrong = run(app, ["waits", "3", "--set", "dataa=there"])
+    assert (wrong.exit_code, wrong.stderr) == (2, "error: dataa (flag) is no setting; did you mean data?\n")
+
+
+def test_a_known_failure_is_one_line_and_its_number() -> None:
+    result = run(app, ["fails", "known"])
+    assert (result.exit_code, result.stdout) == (4, "")
+    assert result.stderr == "error: [red]it\\x1b[0m went wrong\n"
+
+
+def test_an_unexpected_one_has_a_traceback_only_when_asked() -> None:
+    result = run(app, ["fails", "other"])
+    assert result.exit_code == 1
+    assert result.stderr == "error: TypeError: \\x1b[31munexpected (unexpected; --debug shows the traceback)\n"
+    assert isinstance(run(app, ["fails", "other", "--debug"]).exception, TypeError)
