@@ -30,6 +30,7 @@ UNTESTED = {
     "broker.wire": "plain values",
     "dispatcher.effects": "plain values",
     "dispatcher.clock": "asks the operating system and nothing else",
+    "broker.sqlite_file": "tested through the logs and the broker that stand on it",
 }
 """Modules without a test file of their own. `__init__`, `errors` and `port` have no behaviour anywhere."""
 

@@ -10,7 +10,7 @@ from tests.simulation.ablations import RULES, fails, without
 pytestmark = [pytest.mark.simulation, pytest.mark.timeout(300)]
 
 RECORD = (Path(__file__).parents[2] / "docs" / "reliability-record.md").read_text()
-ROWS = {rule: line for rule, line in re.findall(r"^\| ([A-Z]) \|(.*)\|$", RECORD, re.MULTILINE)}
+ROWS = dict(re.findall(r"^\| ([A-Z]) \|(.*)\|$", RECORD, re.MULTILINE))
 PINNED = {rule: int(seed[1]) for rule, line in ROWS.items() if (seed := re.search(r"seed (\d+)", line))}
 
 
