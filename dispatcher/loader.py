@@ -21,8 +21,8 @@ def loading(context: Context, marks_known_to: int) -> Steps[None]:
     memory, journal, limits = context.memory, context.journal, context.limits
     while True:
         start_ms = (memory.reach + 1) * MINUTE_MS - limits.lead_ms
-        yield Until(lambda start_ms=start_ms: _next(context, start_ms) is not None, wake_ms=start_ms)  # type: ignore[misc]
-        minute = _next(context, start_ms)
+        yield Until(lambda: _next(context) is not None, wake_ms=start_ms)
+        minute = _next(context)
         assert minute is not None
         if journal.shut(minute):
             memory.begin(minute)
@@ -33,14 +33,17 @@ def loading(context: Context, marks_known_to: int) -> Steps[None]:
         yield from _load(context, minute)
 
 
-def _next(context: Context, start_ms: int) -> int | None:
-    """The minute to load now, if any."""
+def _next(context: Context) -> int | None:
+    """The minute to load now, if any: the next one, or one that was forgotten when there is room or it presses."""
     memory = context.memory
-    if context.now_ms >= start_ms and not memory.budget.full():
+    horizon_ms = context.now_ms + context.limits.lead_ms
+    if horizon_ms >= (memory.reach + 1) * MINUTE_MS and not memory.budget.full():
         return memory.reach + 1
-    if memory.forgotten and memory.budget.roomy():
-        return min(memory.forgotten)
-    return None
+    if not memory.forgotten:
+        return None
+    first = min(memory.forgotten)
+    presses = memory.forgotten[first][0] <= horizon_ms and (not memory.budget.full() or memory.last() > first)
+    return first if presses or memory.budget.roomy() else None
 
 
 def _load(context: Context, minute: int) -> Steps[None]:
@@ -50,13 +53,13 @@ def _load(context: Context, minute: int) -> Steps[None]:
     memory.begin(minute)
     cursors = dict.fromkeys(range(context.journal.pieces.get(minute, 1)), (-1, -1))
     while cursors:
-        if budget.full():
+        piece = min(cursors, key=cursors.__getitem__)
+        if budget.full() and not memory.make_room(minute, cursors[piece]):
             pressing = lambda: not budget.full() or context.now_ms >= next_start_ms  # noqa: E731
             yield Until(pressing, wake_ms=next_start_ms)
             if budget.full():
-                memory.end(minute, forget=True)
+                memory.end(minute, forget=cursors[piece])
                 return
-        piece = min(cursors, key=cursors.__getitem__)
         rows = yield from read_page(context, minute, piece, cursors)
         memory.admit(minute, counting(context, minute, rows), anew=anew)
     memory.end(minute)

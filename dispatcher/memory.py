@@ -14,6 +14,10 @@ from ..wheel import Wheel
 from .due import Due
 
 
+Point = tuple[int, int]
+"""(due_ms, filing), as the filings of a minute stand in order."""
+
+
 class Budget:
     """What the shards of one dispatcher may hold in memory together."""
 
@@ -41,7 +45,7 @@ class Memory:
     def __init__(self, shard: int, now_ms: int, reach: int, budget: Budget) -> None:
         self.shard = shard
         self.reach = reach
-        self.forgotten: set[int] = set()
+        self.forgotten: dict[int, Point] = {}
         self.wheel = Wheel(now_ms)
         self.held: dict[int, Due] = {}
         self.firing: dict[int, Due] = {}
@@ -66,14 +70,14 @@ class Memory:
     def begin(self, minute: int) -> None:
         """The loader is about to read a minute, for the first time or again."""
         self.reach = max(self.reach, minute)
-        self.forgotten.discard(minute)
+        self.forgotten.pop(minute, None)
         self._loading = minute
         self._late = set()
 
-    def end(self, minute: int, *, forget: bool = False) -> None:
-        """The loader is through with a minute, or leaves the rest of it to the store."""
+    def end(self, minute: int, *, forget: Point | None = None) -> None:
+        """The loader is through with a minute, or leaves it to the store from a point on."""
         if forget:
-            self.forgotten.add(minute)
+            self.forget(minute, forget)
         self._loading = -1
         self._late = None
 
@@ -100,24 +104,33 @@ class Memory:
         """
         if row.minute > self.reach or self.has(row.due_ms, row.filing):
             return
-        if self.budget.full() and not self._make_room(row):
-            self.forgotten.add(row.minute)
+        point = row.due_ms, row.filing
+        if self.budget.full() and not self.make_room(row.minute, point):
+            self.forget(row.minute, point)
             return
         self.wheel.add(row.minute, row.due_ms, row.filing, row.record)
         self._count(row.minute, 1, len(row.record))
         if row.minute == self._loading and self._late is not None:
             self._late.add(row.filing)
 
-    def _make_room(self, row: BucketRow) -> bool:
-        """Forget what is due after this one in the latest minute of the wheel that has any."""
-        last = max((minute for minute in self._counts if self.wheel.count(minute)), default=-1)
-        if last < row.minute:
+    def forget(self, minute: int, point: Point) -> None:
+        """From this point on the minute is only in the store; all of it is read again."""
+        self.forgotten[minute] = min(point, self.forgotten.get(minute, point))
+
+    def last(self) -> int:
+        """The latest minute of which anything waits in the wheel, or -1."""
+        return max((minute for minute in self._counts if self.wheel.count(minute)), default=-1)
+
+    def make_room(self, minute: int, point: Point) -> bool:
+        """Forget what is due last, if it is due after this point of this minute. Was there any?"""
+        last = self.last()
+        if last < minute:
             return False
-        after = (row.due_ms, row.filing) if last == row.minute else (-1, -1)
+        after = point if last == minute else (-1, -1)
         size = self.wheel.size_bytes
         tasks = self.wheel.forget(last, after)
         if tasks:
-            self.forgotten.add(last)
+            self.forget(last, after)
             self._count(last, -tasks, self.wheel.size_bytes - size)
         return tasks > 0
 

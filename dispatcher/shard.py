@@ -274,7 +274,9 @@ class Shard:
         journal = Journal(progress, self.fence, intake)
         present = max(minute_of(now_ms), progress.open_minute)
         memory = Memory(self.shard, now_ms, present - 1, self._budget)
-        memory.forgotten.update(m for m in range(progress.open_minute, present) if not journal.shut(m))
+        for minute in range(progress.open_minute, present):
+            if not journal.shut(minute):
+                memory.forget(minute, (-1, -1))
         return Context(
             shard=self.shard,
             fence=self.fence,

@@ -33,7 +33,7 @@ def test_a_minute_is_quiet_when_it_is_loaded_empty_and_nothing_is_filed_into_it(
 
 def test_a_forgotten_minute_is_not_quiet(bench: Any, context: Any) -> None:
     minute = bench.START_MS // 60_000
-    context.memory.forgotten.add(minute)
+    context.memory.forget(minute, (0, 0))
     assert not context.quiet(minute)
 
 

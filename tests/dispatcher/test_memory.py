@@ -122,17 +122,17 @@ def test_a_minute_that_is_read_again_gains_only_what_is_not_here() -> None:
 def test_the_rest_of_a_minute_may_be_left_to_the_store() -> None:
     here = memory(reach=MINUTE - 1)
     here.begin(MINUTE)
-    here.end(MINUTE, forget=True)
-    assert (here.reach, here.forgotten) == (MINUTE, {MINUTE})
+    here.end(MINUTE, forget=(START_MS, 7))
+    assert (here.reach, here.forgotten) == (MINUTE, {MINUTE: (START_MS, 7)})
     assert not here.loaded(MINUTE)
     here.begin(MINUTE)
-    assert here.forgotten == set()
+    assert here.forgotten == {}
     assert here.reach == MINUTE
 
 
 def test_a_filing_into_a_forgotten_minute_is_remembered_for_it_may_be_due_before_that_is_read_again() -> None:
     here = memory()
-    here.forgotten.add(MINUTE - 1)
+    here.forget(MINUTE - 1, (0, 0))
     here.remember(row(2, minute=MINUTE - 1))
     assert here.count(MINUTE - 1) == 1
     assert not here.loaded(MINUTE - 1)
@@ -143,10 +143,10 @@ def test_where_the_budget_is_used_up_what_is_due_last_makes_room() -> None:
     here.remember(row(1, offset_ms=10))
     here.remember(row(2, minute=MINUTE + 1))
     here.remember(row(3, offset_ms=20))
-    assert (here.count(MINUTE), here.count(MINUTE + 1), here.forgotten) == (2, 0, {MINUTE + 1})
+    assert (here.count(MINUTE), here.count(MINUTE + 1), here.forgotten) == (2, 0, {MINUTE + 1: (-1, -1)})
     here.remember(row(4, offset_ms=15))
     assert [due.filing for due in here.take_due(START_MS + 99, 9)] == [1, 4]
-    assert here.forgotten == {MINUTE, MINUTE + 1}
+    assert here.forgotten == {MINUTE: (START_MS + 15, 4), MINUTE + 1: (-1, -1)}
     assert here.budget.tasks == 2
     here.remember(row(5, offset_ms=99))
     assert here.count(MINUTE) == here.budget.tasks == 2
