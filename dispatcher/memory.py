@@ -13,7 +13,6 @@ from ..store.task import BucketRow
 from ..wheel import Wheel
 from .due import Due
 
-
 Point = tuple[int, int]
 """(due_ms, filing), as the filings of a minute stand in order."""
 
