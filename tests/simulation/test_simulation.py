@@ -8,8 +8,8 @@ from tests.simulation.world import Breach, World
 
 pytestmark = [pytest.mark.simulation, pytest.mark.timeout(2_400)]
 
-HISTORIES = 40
-FAULTLESS = 20
+HISTORIES = 5
+FAULTLESS = 5
 MUST_HAPPEN = ("overlap", "crash", "late writes")
 UNKNOWN = ("done, unknown", "late, unknown", "never, unknown")
 
