@@ -6,12 +6,13 @@ raises into one line and an exit code.
 """
 
 import inspect
+import os
 import sys
 from collections.abc import Callable, Coroutine, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any, TypeVar
+from typing import Annotated, Any, NoReturn, TypeVar
 
 import typer
 
@@ -19,6 +20,7 @@ from .exits import ExitCode, Failure, failure_of
 from .output import Output
 
 COMMON = "Common options"
+INTERRUPTED = 130
 HELP = {"help_option_names": ["-h", "--help"]}
 Answer = int | None | Coroutine[Any, Any, int | None]
 F = TypeVar("F", bound=Callable[..., Answer])
@@ -90,7 +92,7 @@ def _perform(function: Callable[..., Answer], given: dict[str, Any]) -> int:
         _give_up_output()
         return ExitCode.OK
     except KeyboardInterrupt:
-        return 130
+        _end_at_once()
     except Exception as error:
         if common["debug"]:
             raise
@@ -121,6 +123,14 @@ def run_loop(work: Coroutine[Any, Any, int | None]) -> int | None:
     import uvloop
 
     return uvloop.run(work)
+
+
+def _end_at_once() -> NoReturn:
+    """A thread may still be reading from a terminal or a pipe, and the interpreter would wait for it."""
+    with suppress(OSError):
+        sys.stdout.flush()
+        sys.stderr.flush()
+    os._exit(INTERRUPTED)
 
 
 def _give_up_output() -> None:

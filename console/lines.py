@@ -6,8 +6,10 @@ is read: a slow broker slows the reading down. A line that is refused is told wi
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from contextlib import suppress
 from io import BufferedIOBase
-from typing import Protocol
+from threading import Thread
+from typing import Protocol, TypeVar, TypeVarTuple
 
 from msgspec import UNSET, Struct, UnsetType
 from msgspec import json as msgspec_json
@@ -17,6 +19,10 @@ from ..broker.compose import Composer, Item
 from ..broker.errors import BrokerError
 from ..broker.port import Produced
 from ..broker.wire import Message
+
+T = TypeVar("T")
+U = TypeVar("U")
+Args = TypeVarTuple("Args")
 
 CHUNK_LINES = 1_000
 CHUNK_BYTES = 400_000
@@ -69,11 +75,33 @@ async def read_lines(file: BufferedIOBase, bytes_max: int) -> AsyncIterator[list
     """The lines that are not empty, in chunks; reading waits in a thread."""
     number = 0
     while True:
-        chunk, number, more = await asyncio.to_thread(_read_chunk, file, number, bytes_max)
+        chunk, number, more = await _apart(_read_chunk, file, number, bytes_max)
         if chunk:
             yield chunk
         if not more:
             return
+
+
+async def _apart(read: Callable[[*Args], T], *args: *Args) -> T:
+    """Read in a thread that nobody waits for at the end: an interrupt must not wait for a line that never comes."""
+    loop = asyncio.get_running_loop()
+    future: asyncio.Future[T] = loop.create_future()
+
+    def settle(set_: Callable[[U], None], value: U) -> None:
+        if not future.done():
+            set_(value)
+
+    def run() -> None:
+        with suppress(RuntimeError):  # the loop is over: nobody waits any more
+            try:
+                answer = read(*args)
+            except Exception as error:  # noqa: BLE001 - whoever waits gets it
+                loop.call_soon_threadsafe(settle, future.set_exception, error)
+            else:
+                loop.call_soon_threadsafe(settle, future.set_result, answer)
+
+    Thread(target=run, daemon=True, name="minutewheel-lines").start()
+    return await future
 
 
 def _read_chunk(file: BufferedIOBase, number: int, bytes_max: int) -> tuple[list[Line], int, bool]:

@@ -57,6 +57,23 @@ def test_a_bad_line_in_a_pipe_is_three(cli: Any) -> None:
     assert ended.stderr.startswith("line 1: bad_id (id): ")
 
 
+def test_an_interrupt_ends_it_though_the_next_line_never_comes(tmp_path: Path) -> None:
+    command = [sys.executable, "-c", "from minutewheel.console.cli import main; main()"]
+    good = '{"queue": "mail", "delay_ms": 3600000}\n' * 1_000
+    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+    with subprocess.Popen(
+        [*command, "submit", "--file", "-", "--set", "durability=kill"], cwd=tmp_path, text=True, **pipes
+    ) as submit:
+        assert submit.stdin is not None
+        submit.stdin.write(good + "{}\n" + good)
+        submit.stdin.flush()
+        assert submit.stderr is not None
+        assert submit.stderr.readline().startswith("line 1001: ")
+        submit.send_signal(signal.SIGINT)
+        assert "stopped: all good lines up to line" in submit.stderr.read()
+        assert submit.wait(timeout=30) == 130
+
+
 def test_dev_serves_refuses_a_second_one_and_drains_at_sigterm(cli: Any, tmp_path: Path) -> None:
     (tmp_path / "letters_tasks.py").write_text(APPLICATION)
     command = [sys.executable, "-c", "from minutewheel.console.cli import main; main()"]
