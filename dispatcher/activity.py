@@ -58,14 +58,14 @@ class Activities:
 
     def resume(self, name: str, answer: object, now_ms: int) -> list[Asked]:
         """Hand an effect's answer over, and run on as far as that leads."""
-        self.now_ms = now_ms
+        self._set_clock(now_ms)
         if self._asking.pop(name, None) is None:
             return []  # the activity was stopped meanwhile
         return [*self._send(name, answer), *self.step(now_ms)]
 
     def step(self, now_ms: int) -> list[Asked]:
         """Resume all whose condition holds, until none does; return the effects to perform."""
-        self.now_ms = now_ms
+        self._set_clock(now_ms)
         asked: list[Asked] = []
         moved = True
         while moved:
@@ -81,6 +81,13 @@ class Activities:
         waits = self._until.values()
         times = [at_ms for until in waits for at_ms in (until.at_ms, until.wake_ms) if at_ms > self.now_ms]
         return min(times, default=None)
+
+    def _set_clock(self, now_ms: int) -> None:
+        """A clock that is set back takes the ends of all pauses with it: nothing waits for the time to come again."""
+        back_ms = self.now_ms - now_ms
+        self.now_ms = now_ms
+        if back_ms > 0:
+            self._until = {name: until._replace(at_ms=until.at_ms - back_ms) for name, until in self._until.items()}
 
     def _ready(self, until: Until) -> bool:
         return until.at_ms <= self.now_ms and (until.holds is None or until.holds())

@@ -2,37 +2,24 @@
 
 The one writer of the shard's rows, one batch at a time (rules U and X): look the keys up; decide; one checkpoint if
 an existing row changes (rules M and N), the regular one, never an extra one; bucket rows (rule A); task rows;
-remember what lies within the reach; receipts and whatever else is to be produced; then the records count as applied
-(rules O and P). The batch grows with the backlog: what costs is the number of statements, not of rows.
+remember what lies within the reach; then the teller has it, and the next batch comes. The batch grows with the
+backlog: what costs is the number of statements, not of rows.
 """
 
 from collections.abc import Iterable, Sequence
 
 from msgspec.structs import replace
 
-from ..broker.command import Cancel, Command, Discard, Redrive, Rejection, Reschedule, Standing, Submit
-from ..broker.dead import dead_message
 from ..broker.due import NotDue, parse_due
-from ..broker.errors import BrokerError, Unpublishable
 from ..broker.outcome import Outcome, outcome_of
-from ..broker.receipt import Op, Receipt, receipt_message
-from ..broker.rejection import rejection_message
-from ..broker.wire import Message, Record
+from ..broker.wire import Record
 from ..store.task import BucketRow, DeadLetter, PlainRow, TaskRow
 from .activity import Steps, Until, insist
 from .context import Context
 from .decision import Decision, Facts, decide, needs_letter, needs_record, place_of
-from .effects import LookUp, Produce, ReadDue, ReadFilings, ReadLetters, Write
+from .effects import LookUp, ReadDue, ReadFilings, ReadLetters, Write
 from .intake import Item
-
-_OPS: dict[type, Op] = {
-    Submit: "submit",
-    Cancel: "cancel",
-    Reschedule: "reschedule",
-    Redrive: "redrive",
-    Discard: "discard",
-    Outcome: "outcome",
-}
+from .teller import hand_over
 
 
 def applying(context: Context) -> Steps[None]:
@@ -49,9 +36,7 @@ def applying(context: Context) -> Steps[None]:
                 yield Until(lambda decided=decided: not _unresolved(context, decided))  # type: ignore[misc]
             yield from context.checkpointed()
         yield from _write(context, decided)
-        yield from _produce(context, _messages(context, batch, decided))
-        intake.done(batch)
-        context.counts.applied += len(batch)
+        hand_over(context, batch, decided)
         context.applying = False
 
 
@@ -183,55 +168,3 @@ def _placed(context: Context, decision: Decision) -> BucketRow:
 def _put(context: Context, rows: Sequence[PlainRow]) -> Steps[None]:
     if rows:
         yield from insist(context.activities, Write(context.journal.timestamp(), rows))
-
-
-def _messages(context: Context, batch: Iterable[Item], decided: Iterable[Decision]) -> list[Message]:
-    """What is to be produced for a batch: refusals, what belongs to other shards, dead letters, receipts."""
-    topics = context.topics
-    messages = []
-    for item in batch:
-        if isinstance(item.what, Rejection):
-            messages.append(rejection_message(topics, item.record, item.what))
-        elif isinstance(item.what, Message):
-            messages.append(item.what)
-    for decision in decided:
-        if decision.letter:
-            messages.append(dead_message(topics, decision.letter))
-        if decision.answer and decision.receipt is not None:
-            messages.append(receipt_message(topics, context.shard, _receipt(decision)))
-    return messages
-
-
-def _receipt(decision: Decision) -> Receipt:
-    """What is told of a decision; the row is the one that stands, or will."""
-    item, row = decision.item, decision.row
-    assert decision.answer
-    assert decision.receipt is not None
-    what = item.what
-    receipt = Receipt(
-        op=_OPS[type(what)],
-        key=item.key,
-        answer=decision.answer,
-        receipt=decision.receipt,
-        at=what.at if isinstance(what, Command) else Standing(item.log, item.position, item.time_ms),
-    )
-    if row is None:
-        return receipt
-    return replace(
-        receipt, state=row.state, filing=row.filing, due_ms=row.due_ms, attempt=row.attempt, note=row.note[-500:]
-    )
-
-
-def _produce(context: Context, messages: Sequence[Message]) -> Steps[None]:
-    """Produce until each is acknowledged. What can never be published is counted and let go."""
-    while messages:
-        answers = yield from insist(context.activities, Produce(messages))
-        failed = [
-            (message, answer)
-            for message, answer in zip(messages, answers, strict=True)
-            if isinstance(answer, BrokerError)
-        ]
-        context.counts.unpublishable += sum(isinstance(answer, Unpublishable) for _, answer in failed)
-        messages = [message for message, answer in failed if not isinstance(answer, Unpublishable)]
-        if messages:
-            yield Until(at_ms=context.activities.now_ms + 100)

@@ -29,7 +29,7 @@ def checkpointing(context: Context) -> Steps[None]:
         context.counts.checkpoints += 1
         context.counts.closed += len(checkpoint.closed)
         pause_ms = min(max(limits.checkpoint_ms, 2 * (context.now_ms - began_ms)), limits.checkpoint_ms_max)
-        next_ms = began_ms + pause_ms
+        next_ms = min(began_ms, context.now_ms) + pause_ms
 
 
 def _record(context: Context, checkpoint: Checkpoint) -> Steps[bool]:

@@ -1,12 +1,12 @@
 """What do the activities of one shard share, and within which limits do they work?"""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from msgspec import Struct
 
-from ..broker.wire import Topics
+from ..broker.wire import Message, Topics
 from .activity import Activities, Steps, Until
-from .intake import Intake
+from .intake import Intake, Item
 from .journal import Journal
 from .memory import Memory
 
@@ -43,6 +43,14 @@ class Counts(Struct):
     unpublishable: int = 0
 
 
+class Untold(Struct, frozen=True, gc=False):
+    """A batch that is written and not told yet. `answers`: are there receipts among its messages?"""
+
+    items: Sequence[Item]
+    messages: Sequence[Message]
+    answers: bool
+
+
 class Context:
     """The common ground of a shard's activities. `lose` gives the shard up, with the reason."""
 
@@ -74,6 +82,8 @@ class Context:
         self.taking = True
         self.closing_allowed = False
         self.applying = False
+        self.untold: list[Untold] = []
+        self.telling = False
         self.recorded_ms = activities.now_ms
         self._filing: dict[int, int] = {}
 

@@ -118,6 +118,8 @@ class Intake:
         self._mine: set[int] = set()
         self._queues: dict[tuple[Log, str], deque[Item]] = {}
         self._heads: list[tuple[int, int, Item]] = []
+        self._taken: set[str] = set()
+        self._behind: dict[str, list[tuple[int, int, Item]]] = {}
         self._plain: deque[Item] = deque()
         self._early: list[tuple[Item, int]] = []
         self._turn = 0
@@ -147,22 +149,18 @@ class Intake:
         return bool(self._plain or self._heads)
 
     def take(self, limit: int) -> list[Item]:
-        """The next batch: at most one item of a key."""
+        """The next batch: at most one item of a key, and none of a key of which one is not done."""
         batch: list[Item] = []
         while self._plain and len(batch) < limit:
             batch.append(self._plain.popleft())
-        keys: set[str] = set()
-        again: list[tuple[int, int, Item]] = []
         while self._heads and len(batch) < limit:
             head = heappop(self._heads)
             key = head[2].key
-            if key in keys:
-                again.append(head)
+            if key in self._taken:
+                self._behind.setdefault(key, []).append(head)
             else:
-                keys.add(key)
+                self._taken.add(key)
                 batch.append(head[2])
-        for head in again:
-            heappush(self._heads, head)
         return batch
 
     def remembered(self, filing: int) -> None:
@@ -175,6 +173,9 @@ class Intake:
             finished = self.readers[item.log].done(item.position)
             self._mine.difference_update(filing_number(item.log, position) for position in finished)
             if not isinstance(item.what, Rejection):
+                self._taken.discard(item.key)
+                for head in self._behind.pop(item.key, ()):
+                    heappush(self._heads, head)
                 self._advance(item)
         self._wake_early()
 

@@ -14,6 +14,7 @@ from ..store.task import MINUTE_MS, BucketRow
 from .activity import Steps, Until, insist
 from .context import Context
 from .effects import ReadMarks, ReadPage
+from .memory import NEVER
 
 
 def loading(context: Context, marks_known_to: int) -> Steps[None]:
@@ -34,10 +35,14 @@ def loading(context: Context, marks_known_to: int) -> Steps[None]:
 
 
 def _next(context: Context) -> int | None:
-    """The minute to load now, if any: the next one, or one that was forgotten when there is room or it presses."""
+    """The minute to load now, if any: the next one, or one that was forgotten when there is room or it presses.
+
+    What is due now may be filed in a later minute, where a predecessor's clock was ahead and has shut the present one:
+    the reach goes to where such tasks are placed.
+    """
     memory = context.memory
     horizon_ms = context.now_ms + context.limits.lead_ms
-    if horizon_ms >= (memory.reach + 1) * MINUTE_MS and not memory.budget.full():
+    if memory.reach < context.journal.place(horizon_ms) and not memory.budget.full():
         return memory.reach + 1
     if not memory.forgotten:
         return None
@@ -51,10 +56,12 @@ def _load(context: Context, minute: int) -> Steps[None]:
     anew = minute <= memory.reach
     next_start_ms = (minute + 1) * MINUTE_MS
     memory.begin(minute)
-    cursors = dict.fromkeys(range(context.journal.pieces.get(minute, 1)), (-1, -1))
-    while cursors:
+    pieces = context.journal.pieces.get(minute, 1)
+    cursors = dict.fromkeys(range(pieces), (-1, -1))
+    while cursors and memory.forgotten.get(minute, NEVER) >= min(cursors.values()):  # else it must begin anew
         piece = min(cursors, key=cursors.__getitem__)
-        if budget.full() and not memory.make_room(minute, cursors[piece]):
+        read_to = max(cursors.values()) if len(cursors) == pieces else NEVER
+        if budget.full() and not memory.make_room(minute, read_to, reading=True):
             pressing = lambda: not budget.full() or context.now_ms >= next_start_ms  # noqa: E731
             yield Until(pressing, wake_ms=next_start_ms)
             if budget.full():

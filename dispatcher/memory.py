@@ -15,6 +15,8 @@ from .due import Due
 
 Point = tuple[int, int]
 """(due_ms, filing), as the filings of a minute stand in order."""
+NEVER: Point = (1 << 62, 0)
+"""Behind all of them."""
 
 
 class Budget:
@@ -98,12 +100,11 @@ class Memory:
     def remember(self, row: BucketRow) -> None:
         """A filing was written: it goes into the wheel if it lies within the reach, and is not here already.
 
-        Into a forgotten minute too, for it may be due before that is read again. Where the budget is used up, what is
-        due last makes room, or this one is left to the store itself.
+        Where the budget is used up, what is due last makes room, or this one is left to the store itself.
         """
-        if row.minute > self.reach or self.has(row.due_ms, row.filing):
-            return
         point = row.due_ms, row.filing
+        if row.minute > self.reach or point >= self.forgotten.get(row.minute, NEVER) or self.has(*point):
+            return
         if self.budget.full() and not self.make_room(row.minute, point):
             self.forget(row.minute, point)
             return
@@ -120,8 +121,11 @@ class Memory:
         """The latest minute of which anything waits in the wheel, or -1."""
         return max((minute for minute in self._counts if self.wheel.count(minute)), default=-1)
 
-    def make_room(self, minute: int, point: Point) -> bool:
-        """Forget what is due last, if it is due after this point of this minute. Was there any?"""
+    def make_room(self, minute: int, point: Point, *, reading: bool = False) -> bool:
+        """Forget what is due last, if it is due after this point of this minute. Was there any?
+
+        The loader, `reading` this minute up to this point, comes to what it forgets there.
+        """
         last = self.last()
         if last < minute:
             return False
@@ -129,7 +133,8 @@ class Memory:
         size = self.wheel.size_bytes
         tasks = self.wheel.forget(last, after)
         if tasks:
-            self.forget(last, after)
+            if not (reading and last == minute):
+                self.forget(last, after)
             self._count(last, -tasks, self.wheel.size_bytes - size)
         return tasks > 0
 

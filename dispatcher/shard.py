@@ -2,14 +2,15 @@
 
 A `Shard` is one reign: from the claim of the shard under a fence until it is handed over or lost. It is told what
 happens (an answer came, records were delivered, tasks were published, time passed) and returns the effects that are
-to be performed. Four activities share its memory, each a straight text of its own:
+to be performed. Five activities share its memory, each a straight text of its own:
 
     applier       commands and outcomes become rows                  reads `intake`
+    teller        what became of them is told                        ends what `intake` holds
     loader        rows come into memory before they are due          fills `memory`
     closer        minutes that are over are proven empty and dropped  empties the store
     checkpointer  what was done is recorded under the fence          writes `journal`
 
-The fifth thing, firing, is no activity, for it must not wait for any: `take_due` hands over what is due to the gate,
+The sixth thing, firing, is no activity, for it must not wait for any: `take_due` hands over what is due to the gate,
 `released` and `fired` tell what became of it.
 
 The life of a reign; whatever is not in the table is refused:
@@ -38,6 +39,7 @@ from .intake import Decode, Intake
 from .journal import Journal
 from .loader import loading
 from .memory import Budget, Memory
+from .teller import telling
 
 
 class Life(StrEnum):
@@ -158,7 +160,7 @@ class Shard:
             return
         self.reason = reason
         self._move("lose")
-        self._activities.stop("claim", "apply", "load", "close", "checkpoint")
+        self._activities.stop("claim", "apply", "tell", "load", "close", "checkpoint")
         if self._context:
             self._context.memory.abandon()
 
@@ -237,13 +239,13 @@ class Shard:
         context.closing_allowed = self.life is Life.SERVING and self.clock_confirmed
         if self.life is Life.DRAINING and self._drained(context):
             self._move("drained")
-            self._activities.stop("apply", "checkpoint")
+            self._activities.stop("apply", "tell", "checkpoint")
             context.memory.abandon()
 
     @staticmethod
     def _drained(context: Context) -> bool:
         journal = context.journal
-        idle = not context.memory.firing and not context.applying
+        idle = not (context.memory.firing or context.applying or context.untold or context.telling)
         return idle and not journal.dirty() and journal.started == journal.succeeded
 
     def _claiming(self) -> Steps[None]:
@@ -263,6 +265,7 @@ class Shard:
         self._ends = yield from insist(self._activities, ReadEnds())
         self._move("claimed")
         self._activities.start("apply", applying(context))
+        self._activities.start("tell", telling(context))
         self._activities.start("load", loading(context, claim.marks_up_to))
         self._activities.start("close", closing(context))
         self._activities.start("checkpoint", checkpointing(context))

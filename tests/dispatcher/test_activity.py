@@ -179,3 +179,16 @@ def test_insisting_asks_again_less_and_less_often_until_it_goes_well() -> None:
     assert pauses == [min(RETRY_FIRST_MS << n, RETRY_CAP_MS) for n in range(10)]
     scene.activities.resume("a", (1, 2, 3), now_ms)
     assert scene.told == [(1, 2, 3)]
+
+
+def test_a_clock_that_is_set_back_makes_no_pause_longer() -> None:
+    scene = Scene()
+    scene.activities.step(90_000)
+    scene.activities.start("a", scene.waiting(Until(at_ms=90_100)))
+    scene.activities.step(90_000)
+    scene.activities.step(1_000)
+    assert scene.told == []
+    scene.activities.step(1_099)
+    assert scene.told == []
+    scene.activities.step(1_100)
+    assert scene.told == ["went on"]

@@ -158,3 +158,12 @@ def test_minutes_that_are_shut_are_passed_without_reading(bench: Any) -> None:
     bench.claim()
     bench.run(1_000)
     assert sorted({minute for _, minute in watch.pages}) == [0, 4, 5]
+
+
+def test_where_a_predecessor_has_shut_the_present_minute_what_is_due_now_is_not_late(bench: Any) -> None:
+    bench.now_ms = bench.START_MS - 30_000  # the first open minute begins in half a minute
+    bench.claim(limits=Limits(lead_ms=5_000))
+    bench.run(1_000)
+    bench.submit(bench.IDS[0], bench.now_ms + 100)
+    bench.run(1_000)
+    assert bench.counts() == {bench.IDS[0]: 1}

@@ -130,12 +130,13 @@ def test_the_rest_of_a_minute_may_be_left_to_the_store() -> None:
     assert here.reach == MINUTE
 
 
-def test_a_filing_into_a_forgotten_minute_is_remembered_for_it_may_be_due_before_that_is_read_again() -> None:
+def test_of_a_forgotten_minute_what_is_due_before_the_point_is_still_remembered() -> None:
     here = memory()
-    here.forget(MINUTE - 1, (0, 0))
-    here.remember(row(2, minute=MINUTE - 1))
-    assert here.count(MINUTE - 1) == 1
-    assert not here.loaded(MINUTE - 1)
+    here.forget(MINUTE, (START_MS + 20, 0))
+    here.remember(row(1, offset_ms=19))
+    here.remember(row(2, offset_ms=20))
+    assert here.count(MINUTE) == 1
+    assert not here.loaded(MINUTE)
 
 
 def test_where_the_budget_is_used_up_what_is_due_last_makes_room() -> None:

@@ -62,8 +62,9 @@ class Invariants:
         for row in rows:
             if isinstance(row, TaskRow):
                 stood, old = self.rows.get(row.key, (-1, None))
-                if timestamp >= stood:
-                    self.rows[row.key] = timestamp, row
+                if timestamp < stood:
+                    continue
+                self.rows[row.key] = timestamp, row
                 replaced = not REMOVES.isdisjoint(row.answer.split("@"))
                 if old and old.filing != row.filing and replaced and old.state == "scheduled":
                     self._followed[shard, row.filing] = shard, old.filing
@@ -147,15 +148,11 @@ class Invariants:
                 self._removed.setdefault(self._followed[filing], self._world.now_ms)
 
     def _excused(self, key: str, answers: set[Answer]) -> bool:
-        """Where nothing is known of a key no row can keep the answer: if the task comes through another log before
-        the command is met again, it is answered once more.
+        """Commands of one key that come through two logs have no order. *Unknown* leaves no trace, for there is no row
+        to keep it: if the task comes through the other log before the command is met again, it is answered anew.
         """
-        if len(answers) > 2 or Answer.UNKNOWN not in answers:
-            return False
-        firsts = {
-            first >> 61 for command in self._world.users.commands if command.key == key for first in command.firsts
-        }
-        return len(firsts) > 1
+        routes = {first >> 61 for one in self._world.users.commands if one.key == key for first in one.firsts}
+        return len(answers) == 2 and len(routes) > 1 and Answer.UNKNOWN in answers
 
     # What members do.
 
@@ -200,7 +197,7 @@ class Invariants:
         left = []
         for number in world.numbers:
             ends = [world.ends.get((topic, number), 0) for topic in world.topics.logs]
-            have = [position >> 14 & ((1 << 40) - 1) for position in world.progress(number).offsets]
+            have = [position >> 14 & ((1 << 40) - 1) for position in world.ground.progress(number).offsets]
             if ends != have:
                 left.append(f"shard {number} read to {have} of {ends}")
         return left
@@ -213,7 +210,7 @@ class Invariants:
             left.append(f"{world.workers.busy} workers busy")
         left += [f"{key} is {row.state}" for key, (_, row) in self.rows.items() if row.state == "scheduled"]
         for number in world.numbers:
-            progress = world.progress(number)
+            progress = world.ground.progress(number)
             past = minute_of(world.now_ms - world.close_grace_ms)
             if progress.open_minute < past:
                 left.append(f"shard {number} open at {progress.open_minute % 1000} of {past % 1000}")
@@ -227,7 +224,7 @@ class Invariants:
             if shard.claimed and shard.context.counts.remainders:
                 world.fault("remainder", shard.shard, shard.fence, shard.context.counts.remainders)
         for number in world.numbers:
-            rows = world.bucket_rows(number, minute_of(world.now_ms - world.close_grace_ms))
+            rows = world.ground.bucket_rows(number, minute_of(world.now_ms - world.close_grace_ms))
             if rows:
                 world.fault("rows left in dropped minutes", number, rows)
         for member in world.members:

@@ -26,6 +26,7 @@ from minutewheel.store.port import Store
 from minutewheel.store.position import Log
 
 from .deeds import Asking, Deed, Publishing, Reading, drive
+from .line import Line
 
 CLOCK_LOOK_MS = 1_000
 CLOCK_OFFSET_MAX_MS = 500
@@ -92,6 +93,7 @@ class Member:
         self.performer = Performer(store, broker, topics)
         self.gate = Gate()
         self.shards: dict[int, Shard] = {}
+        self.line: Line
         self.dead = False
         self.unreleased: set[int] = set()
         self.slack_until_ms = 0
@@ -102,7 +104,7 @@ class Member:
         self._queues = queues
         self._chunk = chunk
         self._chunks = 0
-        self._confirmed = True
+        self._confirmed_ms = 0
         self._looked_ms = 0
         self._reading: set[tuple[int, int, Log]] = set()
 
@@ -153,10 +155,12 @@ class Member:
         self._bury()
         if self._host.now_ms - self._looked_ms >= CLOCK_LOOK_MS:
             self._looked_ms = self._host.now_ms
-            self._confirmed = abs(self.clock.skew_ms) <= CLOCK_OFFSET_MAX_MS
+            self._confirmed_ms = self.clock.skew_ms
+        steady = abs(self.clock.skew_ms - self._confirmed_ms) <= CLOCK_OFFSET_MAX_MS  # it has not jumped since
+        confirmed = steady and abs(self._confirmed_ms) <= CLOCK_OFFSET_MAX_MS
         may_act = self.may_act()
         for shard in self.shards.values():
-            shard.clock_confirmed = self._confirmed
+            shard.clock_confirmed = confirmed
             self._ask(shard, shard.step(now_ms))
             if may_act:
                 self._offer(shard, now_ms)

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.simulation.ablations import RULES, fails, without
+from .ablations import RULES, fails, without
 
 pytestmark = [pytest.mark.simulation, pytest.mark.timeout(300)]
 

@@ -14,35 +14,23 @@ from heapq import heappop, heappush
 from random import Random
 from typing import Any
 
-from minutewheel.broker.sqlite import SqliteBroker
-from minutewheel.broker.submission import Decoder
 from minutewheel.broker.wire import Topics
-from minutewheel.coordinator import CoordinatorUnavailable, LeaseLost, LocalCoordinator
-from minutewheel.dispatcher.leasing import Leasing
-from minutewheel.dispatcher.memory import Budget
-from minutewheel.dispatcher.queues import Queues
+from minutewheel.coordinator import CoordinatorUnavailable, LeaseLost
 from minutewheel.dispatcher.shard import OVER, Shard
-from minutewheel.store.position import Log, pack_position
-from minutewheel.store.progress import Progress
-from minutewheel.store.sqlite import SqliteStore
-from minutewheel.store.sqlite_connection import at_once
-from minutewheel.store.sqlite_ledger import SqliteLedger
-from minutewheel.store.task import SHARDS, minute_of
+from minutewheel.store.position import Log
+from minutewheel.store.task import SHARDS
 
-from .deeds import Deed, Publishing, drive
+from .deeds import Deed, Publishing
+from .ground import START_MS, Ground
 from .invariants import Invariants
-from .line import Line
-from .member import Member, MemberClock
+from .member import Member
 from .plan import DEED_FATES, Plan, draw_plan
-from .taps import BrokerTap, StoreTap
 from .users import Users
 from .workers import Workers
 
-START_MS = 29_000_000 * 60_000
-QUEUES = ("mail", "silent", "nowhere")
-POLL_MS = 5_000
+POLL_MS = 10_000
 TAIL_MS = 900_000
-IDLE_MS = 3_000
+IDLE_MS = 5_000
 LATE_MS = (300, 2_000, 12_000, 40_000)
 STEP_FAULTS = ("crash", "crash", "overlap", "pause", "cut off", "move", "outage", "clock")
 
@@ -54,9 +42,7 @@ class Breach(AssertionError):
 class World:
     """One history. `run` plays it to its end, or raises `Breach`."""
 
-    def __init__(
-        self, seed: int, plan: Plan | None = None, *, faulty: bool = True, member_type: type[Member] = Member
-    ) -> None:
+    def __init__(self, seed: int, plan: Plan | None = None, *, faulty: bool = True) -> None:
         self.random = Random(seed)
         self.seed = seed
         self.plan = plan or draw_plan(self.random, faulty=faulty)
@@ -67,6 +53,7 @@ class World:
         self.counts: Counter[str] = Counter()
         self.trace: list[tuple[Any, ...]] = []
         self.topics = Topics()
+        self._logs = self.topics.logs
         self.numbers = sorted(self.random.sample(range(SHARDS), self.plan.shards))
         self.members: list[Member] = []
         self.reigns: list[Shard] = []
@@ -75,7 +62,6 @@ class World:
         self.fresh: dict[str, int] = {}
         self.healed = False
         self.clocks_off = self.clocks_off_now = False
-        self._member_type = member_type
         self._heap: list[tuple[int, int, Member | None, Callable[..., None], tuple[Any, ...]]] = []
         self._pushed = 0
         self._named = 0
@@ -84,41 +70,16 @@ class World:
         self._forced: list[str] = []
         self._late = 0
         self.invariants = Invariants(self)
+        self.ground = Ground(lambda: self.now_ms, self.invariants, self.plan.session_ms)
+        self.broker, self.ledger, self.holder = self.ground.broker, self.ground.ledger, self.ground.holder
         self.workers = Workers(self)
         self.users = Users(self, self.plan.keys_a_shard)
-        self._open()
-
-    def _open(self) -> None:
-        self._store = drive(SqliteStore.open(":memory:", at_once, synchronous="OFF"))
-        drive(self._store.set_up(minute_of(self.now_ms) - 1, [(pack_position(1, 0),) * 3] * SHARDS))
-        broker = drive(SqliteBroker.open(":memory:", at_once, lambda: self.now_ms, synchronous="OFF"))
-        due = [self.topics.due(queue) for queue in QUEUES if queue != "nowhere"]
-        drive(broker.create_topics(dict.fromkeys((*self.topics.fixed, *due), SHARDS)))
-        self.store = StoreTap(self._store, self.invariants)
-        self.broker = BrokerTap(broker, self.invariants)
-        self.ledger = drive(SqliteLedger.open(":memory:", at_once, synchronous="OFF"))
-        self.coordinator = LocalCoordinator.in_memory(lambda: self.now_ms, session_timeout_ms=self.plan.session_ms)
-        self.decoder = Decoder(topics=self.topics)
-        self.queues = Queues()
-        self.queues.learn(QUEUES, ["silent"])
 
     # What tests and models ask.
 
     @property
     def close_grace_ms(self) -> int:
         return self.limits.close_after_ms + 3 * self.limits.close_look_ms + 10_000
-
-    def progress(self, number: int) -> Progress:
-        return drive(self._store.progress(number, -1))
-
-    def bucket_rows(self, number: int, before_minute: int) -> int:
-        open_minute = min(before_minute, self.progress(number).open_minute)
-        sql = "SELECT count(*) FROM bucket WHERE shard = ? AND minute < ?"
-        (rows,) = self._store._writer._db.execute(sql, (number, open_minute)).fetchone()
-        return int(rows)
-
-    def holder(self, number: int) -> str | None:
-        return drive(self.coordinator.owners()).get(number)
 
     def rightful(self, number: int) -> bool:
         """Is what lands now for this shard from the member that has the lease?"""
@@ -173,7 +134,7 @@ class World:
             self.after(self.random.randrange(int(self.plan.chaos_ms * 0.8)), None, self.users.act)
         if self.faulty:
             for fault in ("crash", "overlap"):
-                self.after(self.random.randrange(5_000, self.plan.chaos_ms), None, self._strike, fault)
+                self.after(self.random.randrange(5_000, self.plan.chaos_ms), None, strike, self, fault)
             self.after(
                 self.random.randrange(self.plan.chaos_ms // 2), None, self._force, ["late, unknown", "done, unknown"]
             )
@@ -187,7 +148,7 @@ class World:
             self.counts["steps"] += 1
             work(*args)
             if not self.healed and self.random.random() < self.plan.step_rate:
-                self._strike(self.random.choice(STEP_FAULTS))
+                strike(self, self.random.choice(STEP_FAULTS))
         self.invariants.at_end()
         return self
 
@@ -198,9 +159,9 @@ class World:
         """No more faults: clocks are right, everything that is late lands, and life goes on to its quiet end."""
         if self.faulty and not (self.counts["overlap"] and self.counts["crash"] and not self._forced):
             if not self.counts["crash"]:
-                self._strike("crash")
+                strike(self, "crash")
             if not self.counts["overlap"]:
-                self._strike("overlap")
+                strike(self, "overlap")
             self.after(20_000, None, self._heal)
             return
         self.healed = True
@@ -223,9 +184,9 @@ class World:
             return
         self.calm_ms = self.now_ms
         self.say("calm")
-        for offset_ms in (0, 700, 12_000, 60_000, 61_000):
-            self.after(self.random.randrange(50, 30_000), None, self._fresh, offset_ms)
-        self.after(60_000, None, self._look_for_end)
+        for offset_ms in (0, 700, 12_000, 55_000, 56_000):
+            self.after(self.random.randrange(50, 15_000), None, self._fresh, offset_ms)
+        self.after(50_000, None, self._look_for_end)
 
     def _fresh(self, offset_ms: int) -> None:
         """One that is due soon may wait behind others for the checkpoints of two batches."""
@@ -246,24 +207,7 @@ class World:
     def _start_member(self) -> None:
         self._named += 1
         name = f"m{self._named}"
-        clock = MemberClock(self)
-        line = Line(self.coordinator, lambda: self.now_ms)
-        leasing = drive(Leasing.join(line, name, clock, 0))
-        member = self._member_type(
-            self,
-            name,
-            leasing,
-            clock,
-            store=self.store,  # type: ignore[arg-type]
-            broker=self.broker,  # type: ignore[arg-type]
-            topics=self.topics,
-            decoder=self.decoder,
-            queues=self.queues,
-            limits=self.limits,
-            budget=Budget(self.plan.tasks_max),
-            chunk=self.plan.chunk,
-        )
-        member.line = line
+        member = self.ground.member(self, name, self.limits, self.plan.tasks_max, self.plan.chunk)
         self.members.append(member)
         self.say("joins", name)
         self.after(1, member, self._renew, member)
@@ -328,7 +272,7 @@ class World:
     def behind(self, _: Member, shard: Shard, log: Log, offset: int) -> bool:
         """Is there something to read, or is it time to look again?"""
         place = (shard.shard, shard.fence, log)
-        if self.ends.get((self.topics.logs[log], shard.shard), 0) > offset:
+        if self.ends.get((self._logs[log], shard.shard), 0) > offset:
             return True
         if self.now_ms - self._polled.get(place, 0) >= POLL_MS:
             self._polled[place] = self.now_ms
@@ -424,40 +368,3 @@ class World:
     def _tell(self, deed: Deed) -> None:
         if not deed.member.dead:
             deed.tell()
-
-    # Faults.
-
-    def _strike(self, fault: str) -> None:
-        """Something happens to a random member, or to a part of the world."""
-        random = self.random
-        members = [member for member in self.members if member.paused_until_ms <= self.now_ms and not member.slack]
-        if not members or (fault in {"crash", "overlap"} and len(members) < 2):
-            return
-        owners = [member for member in members if member.shards]
-        member = random.choice(owners or members)
-        if fault == "clock" and not self.plan.clocks:
-            return
-        self.say("FAULT", fault, member.name)
-        if fault == "crash":
-            member.dead = True
-            self._gone(member)
-        elif fault == "overlap":
-            member.paused_until_ms = self.now_ms + self.plan.session_ms + random.randrange(1_600, 5_000)
-            member.slack_until_ms = member.paused_until_ms + random.choice([300, 2_000, 8_000])
-        elif fault == "pause":
-            member.paused_until_ms = self.now_ms + random.choice([500, 5_000, 15_000])
-        elif fault == "cut off":
-            member.line.cut(self.now_ms + random.choice([100, 3_000, 7_000, 15_000]))
-        elif fault == "move":
-            for shard in member.shards.values():
-                if shard.life not in OVER:
-                    shard.drain()
-                    self.wake(member)
-                    break
-        elif fault == "outage":
-            self._outage[random.random() < 0.5] = self.now_ms + random.choice([200, 3_000, 15_000])
-        elif fault == "clock":
-            self.clocks_off = self.clocks_off_now = True
-            member.clock.skew_ms = random.choice([-90_000, -5_000, -300, 0, 300, 3_000, 90_000])
-            self.wake(member)
-        self.counts[fault] += 1
