@@ -16,11 +16,12 @@ from typing import Any
 
 from minutewheel.broker.wire import Topics
 from minutewheel.coordinator import CoordinatorUnavailable, LeaseLost
-from minutewheel.dispatcher.shard import OVER, Shard
+from minutewheel.dispatcher.shard import Shard
 from minutewheel.store.position import Log
 from minutewheel.store.task import SHARDS
 
 from .deeds import Deed, Publishing
+from .faults import FAULTS, strike
 from .ground import START_MS, Ground
 from .invariants import Invariants
 from .member import Member
@@ -32,7 +33,6 @@ POLL_MS = 10_000
 TAIL_MS = 900_000
 IDLE_MS = 5_000
 LATE_MS = (300, 2_000, 12_000, 40_000)
-STEP_FAULTS = ("crash", "crash", "overlap", "pause", "cut off", "move", "outage", "clock")
 
 
 class Breach(AssertionError):
@@ -61,12 +61,12 @@ class World:
         self.scripts: dict[tuple[str, int], str] = {}
         self.fresh: dict[str, int] = {}
         self.healed = False
-        self.clocks_off = self.clocks_off_now = False
+        self.clocks_off = False
         self._heap: list[tuple[int, int, Member | None, Callable[..., None], tuple[Any, ...]]] = []
         self._pushed = 0
         self._named = 0
         self._polled: dict[tuple[int, int, Log], int] = {}
-        self._outage: dict[bool, int] = {}
+        self.outage_until_ms: dict[bool, int] = {}
         self._forced: list[str] = []
         self._late = 0
         self.invariants = Invariants(self)
@@ -148,7 +148,7 @@ class World:
             self.counts["steps"] += 1
             work(*args)
             if not self.healed and self.random.random() < self.plan.step_rate:
-                strike(self, self.random.choice(STEP_FAULTS))
+                strike(self, self.random.choice(FAULTS))
         self.invariants.at_end()
         return self
 
@@ -169,8 +169,7 @@ class World:
         for member in self.members:
             member.clock.skew_ms = 0
             member.slack_until_ms = member.paused_until_ms = 0
-        self.clocks_off_now = False
-        self._outage.clear()
+        self.outage_until_ms.clear()
         self._last_ms = self.now_ms + TAIL_MS
         self.after(15_000, None, self._look_for_calm)
 
@@ -220,11 +219,11 @@ class World:
             member.renew()
         if member.dead:
             self.say("session over", member.name)
-            self._gone(member)
+            self.gone(member)
             return
         self.after(max(200, min(3_000, member.leasing.pause_ms)), member, self._renew, member)
 
-    def _gone(self, member: Member) -> None:
+    def gone(self, member: Member) -> None:
         self.members.remove(member)
         self.after(self.random.randrange(100, 8_000), None, self._start_member)
 
@@ -312,7 +311,7 @@ class World:
             return "done"
         if deed.writes and self._forced:
             return self._forced.pop()
-        if self._outage.get(deed.of_broker, 0) > self.now_ms:
+        if self.outage_until_ms.get(deed.of_broker, 0) > self.now_ms:
             return "not done"
         if self.random.random() >= self.plan.deed_rate:
             return "done"
