@@ -164,7 +164,8 @@ class SqliteMember:
             moved = file.teams[me.team]
         held = self._held(db)
         fresh = held - self._positions.keys() | set(taken)
-        positions = {place: self._committed(db, place) if place in fresh else None for place in held}
+        # Sorted, so that the turns of the partitions do not hang on the hashing of strings.
+        positions = {place: self._committed(db, place) if place in fresh else None for place in sorted(held)}
         return Beat(now_ms, (moved, file.catalog), positions)
 
     def _call_roll(self, db: Db, now_ms: int) -> bool:

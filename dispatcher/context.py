@@ -33,8 +33,6 @@ class Counts(Struct):
     """What has happened in this shard, in whole numbers that only grow."""
 
     applied: int = 0
-    rejected: int = 0
-    forwarded: int = 0
     fired: int = 0
     remainders: int = 0
     checkpoints: int = 0

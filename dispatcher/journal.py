@@ -25,13 +25,12 @@ class Journal:
         self.open_minute = progress.open_minute
         self.dropped_minute = progress.dropped_minute
         self.pieces = dict(progress.pieces)
-        self._recorded_pieces = dict(progress.pieces)
         closed = {*range(progress.dropped_minute + 1, progress.open_minute), *progress.closed}
         self.undropped = {minute for minute in closed if minute > progress.dropped_minute}
         self.closings: deque[Closing] = deque()
         self.started = self.succeeded = 0
         self.wanted = False
-        """Is there a piece that no checkpoint tells of? Nobody would drop what stands in it, so nothing may yet."""
+        """Does someone wait for the next checkpoint, though nothing else is new?"""
         self.unrecorded = 0
         self._intake = intake
         self._reigns = progress.reigns
@@ -44,6 +43,7 @@ class Journal:
         self._touched: dict[int, dict[int, int]] = {}
         self._recorded = progress.offsets
         self._recorded_dropped = progress.dropped_minute
+        self._recorded_pieces = dict(progress.pieces)
         self._filed: dict[int, tuple[int, int]] = {}
         self._writes = 0
 

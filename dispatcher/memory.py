@@ -190,12 +190,9 @@ class Memory:
         self.withhold()
         for due in self.firing.values():
             due.live = False  # in flight stays in flight, but does not come back to the gate
-        self.budget.add(-sum(self._counts.values()), -self._bytes())
+        in_flight = sum(len(due.record) for due in self.firing.values())
+        self.budget.add(-sum(self._counts.values()), -self.wheel.size_bytes - in_flight)
         self._counts.clear()
-
-    def _bytes(self) -> int:
-        apart = sum(len(due.record) for place in (self.held, self.firing) for due in place.values())
-        return self.wheel.size_bytes + apart
 
     def _count(self, minute: int, tasks: int, size: int) -> None:
         self.budget.add(tasks, size)

@@ -13,8 +13,7 @@ to be performed. Five activities share its memory, each a straight text of its o
 The sixth thing, firing, is no activity, for it must not wait for any: `take_due` hands over what is due to the gate,
 `released` and `fired` tell what became of it.
 
-The life of a reign; whatever is not in the table is refused:
-
+The life of a reign is the table `TRANSITIONS`; whatever is not in it is refused.
 """
 
 from collections.abc import Iterable

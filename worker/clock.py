@@ -1,28 +1,19 @@
-"""What time is it, and how does a worker wait? The one place in the package that asks the operating system."""
+"""How does a worker know the time, and wait? The machine's clocks are those of the dispatcher."""
 
 import asyncio
-import time
 from typing import Protocol
 
+from ..dispatcher import clock
 
-class Clock(Protocol):
-    """A wall clock to compare with other machines', and a monotonic one to measure with; both in ms."""
 
-    def now_ms(self) -> int: ...
-
-    def monotonic_ms(self) -> int: ...
+class Clock(clock.Clock, Protocol):
+    """A clock that one can also wait by."""
 
     async def sleep_ms(self, ms: int) -> None: ...
 
 
-class SystemClock:
-    """The machine's clocks."""
-
-    def now_ms(self) -> int:
-        return time.time_ns() // 1_000_000
-
-    def monotonic_ms(self) -> int:
-        return time.monotonic_ns() // 1_000_000
+class SystemClock(clock.SystemClock):
+    """This machine's clocks, and the event loop's sleep."""
 
     async def sleep_ms(self, ms: int) -> None:
         await asyncio.sleep(ms / 1_000)

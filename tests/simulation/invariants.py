@@ -68,8 +68,7 @@ class Invariants:
                 if timestamp < stood:
                     continue
                 self.rows[row.key] = timestamp, row
-                replaced = not REMOVES.isdisjoint(row.answer.split("@"))
-                if old and old.filing != row.filing and replaced and old.state == "scheduled":
+                if old and old.state == "scheduled" and _puts_aside(row, old):
                     self._followed[shard, row.filing] = shard, old.filing
 
     def progressed(self, shard: int, fence: int, before: Progress, after: Progress) -> None:
@@ -284,3 +283,13 @@ class Invariants:
         row = self.rows[key][1]
         if log_of(row.origin) == log_of(filing) and position_of(row.origin) < position_of(filing):
             self._world.fault("I5 replaced, but an older version stands", key, short(filing), short(row.origin))
+
+
+def _puts_aside(row: TaskRow, old: TaskRow) -> bool:
+    """Is this a new version in the place of `old`?
+
+    Not so where a successor writes an older state again on its way to the present one (rule G): there the old filing is
+    a retry of the very same version, or stands further on in a log.
+    """
+    further = row.submit_pos >= old.submit_pos and row.forwarded_pos >= old.forwarded_pos
+    return further and row.origin != old.origin and not REMOVES.isdisjoint(row.answer.split("@"))
