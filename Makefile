@@ -23,7 +23,7 @@ check: $(STAMP)
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports --no-cache
-	$(BIN)/pytest -q -m pure
+	$(BIN)/pytest -q -m pure -n 2
 
 test: check
 	$(BIN)/pytest -q -m "not pure"

@@ -51,6 +51,8 @@ if TYPE_CHECKING:
 TICK_MS = 10
 TURN_LENGTH = 2_000
 LEAD_MS = 30_000
+CATCH_UPS = 3
+"""This scene is short, and so what else runs shows most in it: it is played more often, for everybody."""
 
 
 class Measure(Struct, frozen=True, kw_only=True):
@@ -177,7 +179,7 @@ def measure_contender(name: str, tasks: int, seed: int) -> Measure:
     load_s, bytes_per_task, gc_collections, contender = _scene_load(name, workload)
     late_s, cancel_s, fire_ticks_s = _scene_minute(contender, workload)
     load_lists_s = _scene_load_lists(name, workload)
-    fire_s = _scene_catch_up(name, workload)
+    fire_s = min(_scene_catch_up(name, workload) for _ in range(CATCH_UPS))
     worst_tick_ms, worst_turn_ms = _scene_peak(name, workload)
     return Measure(
         load_s=load_s,
