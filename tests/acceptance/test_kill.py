@@ -6,10 +6,11 @@ import random
 import sqlite3
 import sys
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from itertools import pairwise
 from pathlib import Path
+from typing import NamedTuple
 
 import msgspec
 import pytest
@@ -23,10 +24,15 @@ pytestmark = [pytest.mark.acceptance, pytest.mark.timeout(600)]
 KILLS = 25
 TASKS = 5_000
 ROUND_MS = 1_500
-CHECKPOINT_MS = 2_500
-"""The longest pause between checkpoints, and what is in flight: only what was published so shortly before a kill may
-be delivered again."""
 QUIET_S = 120
+
+
+class Filing(NamedTuple):
+    """Where a filing stands, and its number."""
+
+    shard: int
+    minute: int
+    number: int
 
 
 @asynccontextmanager
@@ -71,20 +77,32 @@ async def submit_all(installation: Installation, seed: int) -> dict[str, int]:
         async for answer in client.submit_many(tasks):
             assert isinstance(answer, Accepted), answer
             due[answer.key] = wanted[answer.key.partition("/")[2]]
-        await asyncio.sleep(ROUND_MS / 2_000)
+        await asyncio.sleep(ROUND_MS / 1_000)  # about as long as a round with its start: load on all of them
     return due
 
 
-async def deliveries(installation: Installation) -> dict[tuple[int, int], list[int]]:
-    """(shard, filing) → when it was published, each time."""
-    found: dict[tuple[int, int], list[int]] = {}
+async def deliveries(installation: Installation) -> dict[Filing, list[int]]:
+    """When each filing was published, each time."""
+    found: dict[Filing, list[int]] = {}
     topic = installation.topics.due("effects")
     for partition in range(64):
         fetched = await installation.broker.fetch(topic, partition, 0, 1_000_000, 0)
         for record in fetched.records:
             due = parse_due(record)
-            found.setdefault((due.shard, due.filing), []).append(record.time_ms)
+            found.setdefault(Filing(due.shard, due.minute, due.filing), []).append(record.time_ms)
     return found
+
+
+async def recorded(installation: Installation) -> Callable[[Filing], bool]:
+    """What the checkpoints so far hold: whether a filing is marked, or its minute closed."""
+    progress = [await installation.store.progress(shard, 1 << 40) for shard in range(64)]
+
+    def knows(filing: Filing) -> bool:
+        its = progress[filing.shard]
+        closed = filing.minute < its.open_minute or filing.minute in its.closed
+        return closed or filing.number in its.marks.get(filing.minute, ())
+
+    return knows
 
 
 async def wait_done(folder: Path, wanted: int) -> None:
@@ -99,7 +117,7 @@ async def test_nothing_is_lost_and_no_effect_is_doubled_over_25_kills(tmp_path: 
     seed = int.from_bytes(os.urandom(4), "big")
     draw = random.Random(seed)
     settings = load({"data": tmp_path / "data"}).settings
-    kills: list[int] = []
+    kills: list[tuple[int, Callable[[Filing], bool]]] = []
     async with opened(settings) as installation:
         await installation.declare(["effects"])
         submitting = asyncio.create_task(submit_all(installation, seed))
@@ -108,7 +126,7 @@ async def test_nothing_is_lost_and_no_effect_is_doubled_over_25_kills(tmp_path: 
                 await asyncio.sleep(draw.uniform(0, ROUND_MS / 1_000))
                 process.kill()
                 await process.wait()
-            kills.append(installation.clock.now_ms())
+            kills.append((installation.clock.now_ms(), await recorded(installation)))
         due = await submitting
         async with dev(tmp_path) as process:
             await wait_done(tmp_path, len(due))
@@ -118,12 +136,18 @@ async def test_nothing_is_lost_and_no_effect_is_doubled_over_25_kills(tmp_path: 
     with effects(tmp_path) as file:
         done = [key for (key,) in file.execute("SELECT key FROM effect")]
         starts = file.execute("SELECT key, at_ms FROM start").fetchall()
-    repeats = [times for times in published.values() if len(times) > 1]
+    repeats = {filing: times for filing, times in published.items() if len(times) > 1}
+    kept = sum(any(knows(filing) for _, knows in kills) for filing in published)
     print(f"\nseed {seed}: {len(due)} accepted, {len(done)} effects, {len(starts) - len(done)} extra starts,", end=" ")
-    print(f"{sum(len(times) - 1 for times in repeats)} repeated deliveries over {KILLS} kills")
+    print(f"{sum(len(times) - 1 for times in repeats.values())} repeated deliveries over {KILLS} kills,", end=" ")
+    print(f"{kept} filings were recorded before one")
     assert len(due) == TASKS
     assert sorted(done) == sorted(due)  # none lost, none twice
     assert all(at_ms >= due[key] for key, at_ms in starts)  # none early
-    for times in repeats:
+    assert kept > TASKS // 10
+    for filing, times in published.items():
+        for kill_ms, knows in kills:
+            assert times[-1] <= kill_ms or not knows(filing), "what a checkpoint held was delivered again"
+    for times in repeats.values():
         for first, again in pairwise(times):
-            assert any(first <= kill <= again and kill - first <= CHECKPOINT_MS for kill in kills), (times, kills)
+            assert any(first <= kill_ms <= again for kill_ms, _ in kills), (times, kills)
