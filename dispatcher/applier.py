@@ -113,8 +113,9 @@ def _gone(context: Context, row: TaskRow | None) -> bool:
     """Has the row's filing left, or can nobody say any more that it has not?"""
     if row is None:
         return False
-    fired = context.journal.kind(row.minute, row.filing) == "fired"
-    return fired or row.filing in context.memory.firing or context.journal.shut(row.minute)
+    if kind := context.journal.kind(row.minute, row.filing):
+        return kind == "fired"
+    return row.filing in context.memory.firing or context.journal.shut(row.minute) or context.doubtful(row)
 
 
 def _mark(context: Context, decision: Decision) -> None:

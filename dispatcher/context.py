@@ -5,10 +5,16 @@ from collections.abc import Callable, Sequence
 from msgspec import Struct
 
 from ..broker.wire import Message, Topics
+from ..store.position import log_of, position_of
+from ..store.progress import Offsets
+from ..store.task import TaskRow
 from .activity import Activities, Steps, Until
 from .intake import Intake, Item
 from .journal import Journal
 from .memory import Memory
+
+CLOCKS_APART_MS = 1_000
+"""How far a predecessor's clock may have been ahead of mine: each is within half of this of the broker's."""
 
 
 class Limits(Struct, frozen=True, kw_only=True):
@@ -82,7 +88,9 @@ class Context:
         self.applying = False
         self.untold: list[Untold] = []
         self.telling = False
-        self.recorded_ms = activities.now_ms
+        self.recorded_ms = self.began_ms = activities.now_ms
+        self.stood: Offsets = (0, 0, 0)
+        """How far the logs went when the reign began."""
         self._filing: dict[int, int] = {}
 
     @property
@@ -95,6 +103,16 @@ class Context:
         journal.wanted = True
         number = journal.started + 1
         yield Until(lambda: journal.succeeded >= number)
+
+    def doubtful(self, row: TaskRow) -> bool:
+        """May the row's filing, not marked, have gone out all the same?
+
+        An owner before me may have published what was due when I came, and not lived to mark it; the broker may have
+        taken what it never acknowledged. It goes out again, and nobody can promise any more that it will not have run.
+        """
+        stood = position_of(row.filing) < self.stood[log_of(row.filing)]
+        held = self.memory.held.get(row.filing)
+        return (stood and row.due_ms < self.began_ms + CLOCKS_APART_MS) or (held is not None and held.doubtful)
 
     def begin_filing(self, minute: int) -> None:
         """A filing is being written into this minute: it may not close."""

@@ -8,7 +8,8 @@ PRIORITY_AT = 1
 
 
 class Due(Struct, gc=False, eq=False):
-    """A filing that is due: held at the gate, then in flight. `live` turns false when it is cancelled or lost.
+    """A filing that is due: held at the gate, then in flight. `live` turns false when it is cancelled or lost,
+    `doubtful` true when the broker may have taken it and did not say so.
 
     The gate numbers it when it comes first, and notes the time then: so it keeps its place if it comes again.
     """
@@ -19,6 +20,7 @@ class Due(Struct, gc=False, eq=False):
     filing: int
     record: bytes
     live: bool = True
+    doubtful: bool = False
     arrival: int = 0
     since_ms: int = 0
 

@@ -2,9 +2,9 @@
 
 Minute after minute, `lead` ahead of the clock while the budget allows: first the marks, then the reach moves (rule
 L), then page after page of rows, of which those count that are not marked, not here and valid (rule V). Where the
-budget is used up in the middle of a minute and the next one presses, the rest is forgotten: the minute goes on a list
-and is read again when there is room. The minutes that a new owner finds overdue start on that list, so that what is
-due now is loaded first.
+budget is used up in the middle of a minute and the next one presses, or an earlier one that was forgotten, the rest is
+forgotten: the minute goes on a list and is read again when there is room. The minutes that a new owner finds overdue
+start on that list, so that what is due now is loaded first.
 """
 
 from collections.abc import Sequence
@@ -47,8 +47,21 @@ def _next(context: Context) -> int | None:
     if not memory.forgotten:
         return None
     first = min(memory.forgotten)
-    presses = memory.forgotten[first][0] <= horizon_ms and (not memory.budget.full() or memory.last() > first)
-    return first if presses or memory.budget.roomy() else None
+    return first if _presses(context, first) or memory.budget.roomy() else None
+
+
+def _presses(context: Context, minute: int) -> bool:
+    """Is what was forgotten of this minute due soon, and room for it free, or taken by what is due after it?"""
+    memory = context.memory
+    point = memory.forgotten[minute]
+    soon = point[0] <= context.now_ms + context.limits.lead_ms
+    return soon and (not memory.budget.full() or memory.later(minute, point))
+
+
+def _overtaken(context: Context, minute: int) -> bool:
+    """Does an earlier minute press, while this one waits for room?"""
+    first = min(context.memory.forgotten, default=minute)
+    return first < minute and _presses(context, first)
 
 
 def _load(context: Context, minute: int) -> Steps[None]:
@@ -62,8 +75,10 @@ def _load(context: Context, minute: int) -> Steps[None]:
         piece = min(cursors, key=cursors.__getitem__)
         read_to = max(cursors.values()) if len(cursors) == pieces else NEVER
         if budget.full() and not memory.make_room(minute, read_to, reading=True):
-            pressing = lambda: not budget.full() or context.now_ms >= next_start_ms  # noqa: E731
-            yield Until(pressing, wake_ms=next_start_ms)
+            go_on = lambda: (  # noqa: E731
+                not budget.full() or context.now_ms >= next_start_ms or _overtaken(context, minute)
+            )
+            yield Until(go_on, wake_ms=next_start_ms)
             if budget.full():
                 memory.end(minute, forget=cursors[piece])
                 return

@@ -121,6 +121,11 @@ class Memory:
         """The latest minute of which anything waits in the wheel, or -1."""
         return max((minute for minute in self._counts if self.wheel.count(minute)), default=-1)
 
+    def later(self, minute: int, point: Point) -> bool:
+        """Does anything wait in the wheel that is due after this point of this minute?"""
+        last = self.last()
+        return last > minute or (last == minute and (self.wheel.last(minute) or point) > point)
+
     def make_room(self, minute: int, point: Point, *, reading: bool = False) -> bool:
         """Forget what is due last, if it is due after this point of this minute. Was there any?
 
@@ -168,6 +173,7 @@ class Memory:
     def put_back(self, dues: Iterable[Due], *, hold: bool) -> None:
         """These could not be published: they are held again, or left to the next owner."""
         for due in dues:
+            due.doubtful = True
             self.held[due.filing] = self.firing.pop(due.filing)
         if not hold:
             self.withhold()

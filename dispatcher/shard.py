@@ -73,10 +73,11 @@ MARKS_AHEAD = 2
 
 
 class Wanted(Struct, frozen=True, gc=False):
-    """Read a log on from here, so many records at the most."""
+    """Read a log on from here, so many records at the most. Another incarnation of the topic has no such place."""
 
     offset: int
     limit: int
+    incarnation: int
 
 
 class Shard:
@@ -171,7 +172,8 @@ class Shard:
             return None
         intake = self._context.intake
         room = intake.room(log)
-        return Wanted(unpack_position(intake.readers[log].next_position).offset, room) if room else None
+        at = unpack_position(intake.readers[log].next_position)
+        return Wanted(at.offset, room, at.incarnation) if room else None
 
     # Firing.
 
@@ -261,7 +263,7 @@ class Shard:
                 return
             yield Until(at_ms=self._activities.now_ms + 100)
         self._context = context = self._begin(answer)
-        self._ends = yield from insist(self._activities, ReadEnds())
+        self._ends = context.stood = yield from insist(self._activities, ReadEnds())
         self._move("claimed")
         self._activities.start("apply", applying(context))
         self._activities.start("tell", telling(context))

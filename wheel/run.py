@@ -77,6 +77,11 @@ class Run:
         """The earliest due time that still waits."""
         return self.base_ms + self.offsets[self.head]
 
+    @property
+    def last(self) -> tuple[int, int]:
+        """The (due, filing) of the task that is due last."""
+        return self.base_ms + self.offsets[-1], self.filings[-1]
+
     def encloses(self, due_ms: int) -> bool:
         """Does this due time lie between the head and the tail?"""
         return self.offsets[self.head] <= due_ms - self.base_ms <= self.offsets[-1]

@@ -94,6 +94,10 @@ class Wheel:
         """How many tasks of this minute wait."""
         return self._waiting.get(minute, 0)
 
+    def last(self, minute: int) -> tuple[int, int] | None:
+        """The (due, filing) of this minute's task that is due last; None if none waits."""
+        return max((run.last for run in self._index if run.minute == minute), default=None)
+
     def load(self, minute: int, dues: Sequence[int], filings: Sequence[int], records: list[bytes]) -> None:
         """Take a page of one minute, sorted by (due, filing): wall milliseconds, filing numbers, records.
 

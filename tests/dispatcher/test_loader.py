@@ -167,3 +167,19 @@ def test_where_a_predecessor_has_shut_the_present_minute_what_is_due_now_is_not_
     bench.submit(bench.IDS[0], bench.now_ms + 100)
     bench.run(1_000)
     assert bench.counts() == {bench.IDS[0]: 1}
+
+
+def test_an_earlier_forgotten_minute_goes_before_the_rest_of_one_that_waits_for_room(bench: Any) -> None:
+    """Memory was full when the early one was filed; the later minute, being read, must not hold the room it needs."""
+    at_ms = bench.START_MS + 2 * MINUTE_MS
+    dues = {bench.IDS[n]: at_ms + 50_000 + n for n in range(20)}
+    filed(bench, dues)
+    bench.claim(limits=Limits(page_rows=10, lead_ms=30_000), budget=Budget(tasks_max=2))
+    bench.run(MINUTE_MS)
+    early = {bench.IDS[20 + n]: at_ms - 20_000 + n for n in range(3)}
+    bench.submit_many(early)
+    bench.run(1_000)
+    memory = bench.shard.context.memory
+    assert at_ms // MINUTE_MS - 1 in memory.forgotten
+    bench.run(39_500)
+    assert bench.counts() == dict.fromkeys(early, 1)

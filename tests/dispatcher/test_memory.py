@@ -153,6 +153,19 @@ def test_where_the_budget_is_used_up_what_is_due_last_makes_room() -> None:
     assert here.count(MINUTE) == here.budget.tasks == 2
 
 
+def test_what_is_due_later_than_a_point_could_make_room_for_it() -> None:
+    """Also in the same minute: what stands behind the point keeps what was forgotten before it out of memory."""
+    memory_ = memory(reach=MINUTE + 1)
+    for offset_ms in (3_000, 50_000):
+        memory_.remember(row(offset_ms, offset_ms=offset_ms))
+    assert memory_.later(MINUTE, (START_MS + 1_000, 7))
+    assert memory_.later(MINUTE, (START_MS + 50_000, 49_999))
+    assert not memory_.later(MINUTE, (START_MS + 50_000, 50_000))
+    assert not memory_.later(MINUTE + 1, (START_MS + 60_000, 0))
+    memory_.remember(row(9, minute=MINUTE + 1))
+    assert memory_.later(MINUTE, (START_MS + 50_000, 50_000))
+
+
 def test_a_removed_filing_leaves_the_wheel_or_the_gate_but_not_flight() -> None:
     here = memory()
     rows = [row(1), row(2), row(3, offset_ms=50)]

@@ -147,7 +147,7 @@ class Invariants:
         answers.add(receipt.answer)
         if len(answers) > 1 and not self._excused(receipt.key, answers):
             self._world.fault("I5 answered in two ways", receipt.key, receipt.receipt, sorted(answers))
-        if receipt.answer is Answer.CANCELLED:
+        if receipt.answer is Answer.CANCELLED and receipt.state == "cancelled":  # told again, it may be replaced by now
             self._removed.setdefault(filing, self._world.now_ms)
         elif receipt.answer in REMOVES:
             self.replaced.append((receipt.key, receipt.filing))

@@ -32,6 +32,8 @@ from .workers import Workers
 POLL_MS = 10_000
 TAIL_MS = 900_000
 IDLE_MS = 5_000
+TIGHT = 10
+"""A read-ahead of so few records is used up by fresh tasks that wait for a checkpoint."""
 LATE_MS = (300, 2_000, 12_000, 40_000)
 
 
@@ -190,7 +192,9 @@ class World:
     def _fresh(self, offset_ms: int) -> None:
         """One that is due soon may wait behind others for the checkpoints of two batches."""
         key = self.users.submit_fresh(self.now_ms + offset_ms)
-        self.fresh[key] = 0 if offset_ms > 10_000 else 2 * self.limits.checkpoint_ms
+        # Two checkpoints: that of the batch before and its own; a third where it can't be read before one gives room.
+        waits = 2 + (self.limits.read_ahead < TIGHT)
+        self.fresh[key] = 0 if offset_ms > 10_000 else waits * self.limits.checkpoint_ms
 
     def _look_for_end(self) -> None:
         left = self.invariants.unquiet()

@@ -483,3 +483,15 @@ def test_a_removed_or_fired_record_is_held_no_longer() -> None:
     wheel.remove(NOON_MS + 10, 1)
     wheel.remove(NOON_MS + 5_000, 3)
     assert reference_counts(records) == [before[0], before[1], before[2] + 1, before[3]]
+
+
+def test_the_last_of_a_minute_is_known_among_pages_and_single_arrivals() -> None:
+    wheel = Wheel(0)
+    assert wheel.last(1) is None
+    wheel.load(1, [60_000, 61_000], [4, 5], [b"a", b"b"])
+    wheel.add(2, 130_000, 9, b"c")
+    assert wheel.last(1) == (61_000, 5)
+    wheel.add(1, 90_000, 7, b"d")
+    assert wheel.last(1) == (90_000, 7)
+    wheel.advance(200_000, 100)
+    assert wheel.last(1) is None
