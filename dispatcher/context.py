@@ -90,7 +90,7 @@ class Context:
         self.telling = False
         self.recorded_ms = self.began_ms = activities.now_ms
         self.stood: Offsets = (0, 0, 0)
-        """How far the logs went when the reign began."""
+        """How far the logs went when the reign began, if another had reigned before."""
         self._filing: dict[int, int] = {}
 
     @property

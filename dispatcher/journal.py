@@ -116,6 +116,11 @@ class Journal:
 
     # Rule V.
 
+    @property
+    def follows(self) -> bool:
+        """Has another reigned before?"""
+        return any(self._reigns)
+
     def valid(self, filing: int, fence: int) -> bool:
         """Does a bucket row written under `fence` count? Its writer's reign must have recorded its record."""
         if fence == self.fence:

@@ -263,7 +263,9 @@ class Shard:
                 return
             yield Until(at_ms=self._activities.now_ms + 100)
         self._context = context = self._begin(answer)
-        self._ends = context.stood = yield from insist(self._activities, ReadEnds())
+        self._ends = yield from insist(self._activities, ReadEnds())
+        if context.journal.follows:
+            context.stood = self._ends
         self._move("claimed")
         self._activities.start("apply", applying(context))
         self._activities.start("tell", telling(context))

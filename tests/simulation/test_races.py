@@ -113,3 +113,18 @@ def test_what_an_owner_has_itself_is_cancelled_until_it_lets_it_go() -> None:
     stage.pass_time(5_000, b)
     assert [stage.answers(mark) for mark in marks] == [{"cancelled"}, {"cancelled"}]
     assert stage.published == []
+
+
+def test_the_first_owner_of_all_doubts_nothing() -> None:
+    """Nobody was there before it who might have published what stands in the logs."""
+    stage = Stage()
+    stage.submit("x", 500)
+    a = stage.owner()
+    a.gate.hold("mail", "paused", stage.now_ms)
+    stage.pass_time(1_000, a)
+    mark = stage.ask("cancel", "x")
+    stage.pass_time(1_000, a)
+    a.gate.resume("mail", stage.now_ms)
+    stage.pass_time(5_000, a)
+    assert stage.answers(mark) == {"cancelled"}
+    assert stage.published == []
