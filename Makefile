@@ -3,15 +3,16 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
+JAVA := openjdk-17-jre-headless maven
 
-.PHONY: demo test check format simulate clean
+.PHONY: demo test check format simulate services java clean
 
 # pip 25.1 is the first that reads dependency groups.
 $(STAMP): pyproject.toml
 	$(PYTHON) -c 'import sys; sys.exit("Minutewheel needs Python 3.11 or later") if sys.version_info < (3, 11) else None'
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --upgrade 'pip>=25.1'
-	$(BIN)/python -m pip install --quiet --editable . --group dev
+	$(BIN)/python -m pip install --quiet --editable '.[fleet]' --group dev
 	touch $(STAMP)
 
 demo: $(STAMP)
@@ -25,8 +26,19 @@ check: $(STAMP)
 	$(BIN)/lint-imports --no-cache
 	$(BIN)/pytest -q -m pure -n 2
 
-test: check
+test: check java
 	$(BIN)/pytest -q -m "not pure"
+
+# Cassandra, Kafka and ZooKeeper from Maven's packages, on ports of their own; `... services down` ends them.
+services: $(STAMP) java
+	$(BIN)/python -m minutewheel.deploy.services up
+
+# Java and Maven for them, from apt where they lack and it may be asked; without, the tests say what to install.
+java:
+	@if ! { command -v java && command -v mvn; } > /dev/null && command -v apt-get > /dev/null; then \
+	  if [ "$$(id -u)" = 0 ]; then as_root=; else as_root='sudo -n'; fi; \
+	  $$as_root apt-get -qq update && $$as_root apt-get -qq install --yes $(JAVA) > /dev/null || true; \
+	fi
 
 # Replay one history of the simulation: make simulate SEED=123
 simulate: $(STAMP)

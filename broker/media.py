@@ -1,5 +1,8 @@
 """Which form does a record have, by its headers?"""
 
+from collections.abc import Iterable
+from functools import lru_cache
+
 from ..store.record import Headers
 from .command import Code, InvalidTask
 from .wire import JSON, MSGPACK
@@ -16,20 +19,30 @@ SPEC_VERSION = "ce_specversion"
 def media_type_of(headers: Headers) -> str:
     """The content-type without its parameters, in lower case; JSON if there is none."""
     for name, value in headers:
-        if name.lower() == CONTENT_TYPE:
-            base, *parameters = (value or b"").decode("latin-1").lower().split(";")
-            if not is_binary_event(headers):
+        if name == CONTENT_TYPE or name.lower() == CONTENT_TYPE:
+            base, parameters = _parsed(value or b"")
+            if parameters and not is_binary_event(headers):
                 _check_charset(parameters)
-            return base.strip()
+            return base
     return JSON
 
 
 def is_binary_event(headers: Headers) -> bool:
     """Whether the record is a CloudEvent in binary mode, whose content-type is that of its payload."""
-    return any(name == SPEC_VERSION for name, _ in headers)
+    for name, _ in headers:  # noqa: SIM110 - the hot path: no generator
+        if name == SPEC_VERSION:
+            return True
+    return False
 
 
-def _check_charset(parameters: list[str]) -> None:
+@lru_cache(maxsize=256)
+def _parsed(value: bytes) -> tuple[str, tuple[str, ...]]:
+    """A content-type and its parameters, in lower case."""
+    base, *parameters = value.decode("latin-1").lower().split(";")
+    return base.strip(), tuple(parameters)
+
+
+def _check_charset(parameters: Iterable[str]) -> None:
     for parameter in parameters:
         attribute, _, charset = parameter.strip().partition("=")
         if attribute == "charset" and charset.strip('"') not in CHARSETS:

@@ -74,6 +74,12 @@ class Broker(Protocol):
         the message may stand in the log all the same.
         """
 
+    def purge(self) -> None:
+        """Drop what `produce` has queued and the broker has not acknowledged; those calls answer with errors.
+
+        It waits for nothing. What had been sent may stand in the log all the same.
+        """
+
     async def fetch(self, topic: str, partition: int, offset: int, limit: int, wait_ms: int) -> Fetched:
         """Up to `limit` records from `offset` on, waiting up to `wait_ms` for one; `OffsetGone` if it is gone."""
 

@@ -103,6 +103,9 @@ class SqliteBroker:
         assert parcel.answers is not None
         return parcel.answers
 
+    def purge(self) -> None:
+        """Nothing is queued: what `produce` has been given is being written, all in one transaction."""
+
     async def fetch(self, topic: str, partition: int, offset: int, limit: int, wait_ms: int) -> Fetched:
         if wait_ms <= 0:
             return await self._run(self._file.view, self._logs.read, topic, partition, offset, limit)

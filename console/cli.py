@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from . import config, dead, demo, dev, listing, loadtest, queue, submit, tasks, worker
+from . import config, dead, demo, dev, doctor, fleet, listing, loadtest, queue, shards, submit, tasks, worker
 from .command import HELP, command
 
 
@@ -51,7 +51,11 @@ command(app)(tasks.reschedule)
 command(app)(tasks.get)
 command(app, "list")(listing.list_)
 command(app)(listing.audit)
+command(app)(fleet.dispatcher)
 command(app)(worker.worker)
+command(app)(fleet.setup)
+command(app)(doctor.doctor)
+command(app)(shards.shards)
 app.add_typer(queues, name="queue")
 command(queues, "put")(queue.put)
 command(queues, "list")(queue.list_)
@@ -62,8 +66,13 @@ command(dead_letters, "drop")(dead.drop)
 app.add_typer(settings, name="config")
 command(settings, "show")(config.show)
 command(settings, "reference")(config.reference)
+command(settings, "contracts")(config.contracts)
 app.add_typer(load_tests, name="loadtest")
 command(load_tests, "wheel")(loadtest.wheel)
+command(load_tests, "intake")(loadtest.intake)
+command(load_tests, "fire")(loadtest.fire)
+command(load_tests, "load")(loadtest.load)
+command(load_tests, "lifecycle")(loadtest.lifecycle)
 
 
 def main() -> None:

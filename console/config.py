@@ -1,5 +1,6 @@
 """Which settings are in force, and where does each come from? And which are there at all?"""
 
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -36,3 +37,13 @@ def reference(
     from . import reference as texts
 
     call.output.out.write(texts.commands() if commands else texts.settings())
+
+
+def contracts(
+    call: Call, folder: Annotated[Path, typer.Argument(help="Where to: `docs`, say.", metavar="FOLDER")]
+) -> None:
+    """Write the JSON Schema of what stands on the wire, and an AsyncAPI document of the topics."""
+    from . import contracts as texts
+
+    for path in texts.write(folder):
+        call.output.note(f"wrote {path}")

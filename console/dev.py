@@ -92,11 +92,10 @@ async def _announce(installation: "Installation", dispatcher: "Dispatcher", outp
 
     while sum(shard.claimed for shard in dispatcher.shards.values()) < SHARDS:  # noqa: ASYNC110 - no event says so
         await asyncio.sleep(LOOK_S)
-    folder = installation.folder.resolve()
     if output.json:
-        output.document({"serving": True, "data": str(folder), "pid": os.getpid()})
+        output.document({"serving": True, "data": installation.place, "pid": os.getpid()})
     else:
-        output.line(f"minutewheel serves {folder} (process {os.getpid()}); Ctrl-C ends it")
+        output.line(f"minutewheel serves {installation.place} (process {os.getpid()}); Ctrl-C ends it")
     output.out.flush()
 
 

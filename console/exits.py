@@ -40,7 +40,7 @@ def failure_of(error: Exception) -> Failure | None:
     from ..coordinator import CoordinatorError, DataFolderInUse
     from ..settings import SettingsError
     from ..store.errors import StoreError
-    from ..wiring import NoDataFolder
+    from ..wiring import NoDataFolder, NotSetUp
     from ..worker import ClientError, NoAnswer
 
     match error:
@@ -52,7 +52,7 @@ def failure_of(error: Exception) -> Failure | None:
             return Failure(str(error), ExitCode.USAGE)
         case InvalidTask():
             return Failure(f"{error.code}: {error.message}", ExitCode.REFUSED)
-        case NoDataFolder():
+        case NoDataFolder() | NotSetUp():
             return Failure(str(error), ExitCode.NOT_FOUND)
         case DataFolderInUse():
             return Failure(str(error), ExitCode.IN_USE)

@@ -1,11 +1,15 @@
 """How fast is it on this machine? The load tests, from the command line."""
 
-from typing import TYPE_CHECKING, Annotated
+from collections.abc import Callable, Coroutine, Iterator, Mapping
+from typing import TYPE_CHECKING, Annotated, Any
 
+import msgspec
 import typer
+from msgspec import Struct
 
 from .command import Call
-from .exits import Failure
+from .exits import ExitCode, Failure
+from .progress import Tell, bars
 
 if TYPE_CHECKING:
     from ..loadtest.wheel import WheelReport
@@ -31,6 +35,85 @@ def wheel(
         call.output.document(report.to_dict())
     else:
         _show(report, call.output)
+
+
+async def intake(
+    call: Call,
+    tasks: Annotated[int, typer.Option(min=10, max=1_000_000, help="Submissions, due within few minutes.")] = 100_000,
+    shards: Annotated[int, typer.Option(min=1, max=64, help="Shards that they fall into.")] = 4,
+) -> None:
+    """Measure how submissions are filed, on the real services: within few minutes, and each in a minute of its own."""
+    from ..loadtest.intake import run_intake
+
+    totals = {"submitted": tasks, "filed": tasks}
+    await _measured(call, totals, lambda tell: run_intake(call.settings, tasks, shards, tell))
+
+
+async def fire(
+    call: Call,
+    tasks: Annotated[int, typer.Option(min=10, max=1_000_000, help="Tasks that are due all at once.")] = 240_000,
+    seconds: Annotated[int, typer.Option(min=1, max=600, help="How long the paced run goes on.")] = 20,
+    shards: Annotated[int, typer.Option(min=1, max=64, help="Shards that they fall into.")] = 4,
+) -> None:
+    """Measure how a loaded wheel is fired at the real Kafka: flat out, and at the pace of the reference load."""
+    from ..loadtest.fire import PACE_PER_S, run_fire
+
+    most = max(tasks, seconds * PACE_PER_S)
+    totals = dict.fromkeys(("submitted", "filed", "loaded", "fired"), most)
+    await _measured(call, totals, lambda tell: run_fire(call.settings, tasks, seconds, shards, tell))
+
+
+async def load(
+    call: Call,
+    tasks: Annotated[int, typer.Option(min=10, max=190_000, help="Rows of the bucket.")] = 94_000,
+) -> None:
+    """Measure how one large bucket comes from the real Cassandra into the wheel."""
+    from ..loadtest.load import run_load
+
+    totals = dict.fromkeys(("submitted", "filed", "loaded"), tasks)
+    await _measured(call, totals, lambda tell: run_load(call.settings, tasks, tell))
+
+
+async def lifecycle(
+    call: Call,
+    tasks: Annotated[int, typer.Option(min=1, max=1_000_000, help="Tasks that are due at once.")] = 20_000,
+) -> None:
+    """Measure whole lives: submitted, accepted, fired, run by a worker and done, on the real services."""
+    from ..loadtest.lifecycle import run_lifecycle
+
+    totals = dict.fromkeys(("accepted", "run", "done"), tasks)
+    await _measured(call, totals, lambda tell: run_lifecycle(call.settings, tasks, tell))
+
+
+async def _measured(
+    call: Call, totals: Mapping[str, int | None], run: Callable[[Tell], Coroutine[Any, Any, Struct]]
+) -> None:
+    """Run it, with bars where a person watches, and print its report. The exit code tells no budget."""
+    from ..loadtest.stage import LoadTestFailed
+    from . import logs
+
+    logs.set_up("error", call.settings.log.format, call.output.err)
+    try:
+        with bars(call.output, totals) as tell:
+            report = await run(tell)
+    except LoadTestFailed as error:
+        raise Failure(str(error), ExitCode.FAILED) from None
+    plain = msgspec.to_builtins(report)
+    if call.output.json:
+        call.output.document(plain)
+    else:
+        call.output.table(("", "figure", "budget", "met"), rows_of(plain))
+
+
+def rows_of(report: Mapping[str, Any], above: str = "") -> Iterator[list[str]]:
+    """A row for each figure of a report: its dotted name, itself, and what the budget says if there is one."""
+    for name, value in report.items():
+        if not isinstance(value, dict):
+            yield [above + name, f"{value:,}", "", ""]
+        elif "budget" in value:
+            yield [above + name, f"{value['figure']:,}", f"{value['budget']:,}", "yes" if value["met"] else "NO"]
+        else:
+            yield from rows_of(value, f"{above}{name}.")
 
 
 def _show(report: "WheelReport", output: "Output") -> None:

@@ -88,6 +88,11 @@ async def audit_of(store: Reads, minute: int, now_ms: int) -> Audit:
     return audit
 
 
+async def waiting_in(store: Reads, progress: Progress, minute: int) -> int:
+    """How many filings of an open minute have no mark."""
+    return sum([row.state == "waiting" async for row in _rows_of_shard(store, progress, minute)])
+
+
 def is_closed(progress: Progress, minute: int) -> bool:
     return minute < progress.open_minute or minute in progress.closed
 

@@ -109,7 +109,8 @@ async def _submit_answered(installation: "Installation", wanted: "Submission", w
 
 async def _note_nobody(installation: "Installation", output: "Output") -> None:
     if not await installation.coordinator.members():
-        output.note(f"accepted, but no dispatcher serves {installation.folder.resolve()}: `minutewheel dev` does")
+        serves = "dev" if installation.settings.mode == "embedded" else "dispatcher"
+        output.note(f"accepted, but no dispatcher serves {installation.place}: `minutewheel {serves}` does")
 
 
 async def submit_file(installation: "Installation", path: Path, output: "Output") -> int:

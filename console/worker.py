@@ -28,5 +28,5 @@ async def worker(
     application = load_app(app)
     async with until_signal() as stop, opened(call.settings) as installation:
         await declare_queues_of(installation, [application])
-        log.info("working", queues=application.queues, data=str(installation.folder.resolve()))
+        log.info("working", queues=application.queues, where=installation.place)
         await serve([installation.worker(application)], stop)

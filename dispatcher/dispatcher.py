@@ -10,11 +10,12 @@ from collections.abc import Iterable
 
 import structlog
 
-from ..broker.errors import BrokerError
+from ..broker.errors import BrokerError, OffsetGone
 from ..broker.port import Broker
 from ..broker.submission import Decoder
 from ..broker.wire import Topics
 from ..coordinator import Coordinator, CoordinatorUnavailable, LeaseLost
+from ..store.errors import StoreError
 from ..store.port import Catalog, Queue, Store
 from ..store.position import Log
 from ..store.task import SHARDS
@@ -40,6 +41,8 @@ FETCH_RECORDS = 500
 FETCH_WAIT_MS = 1_000
 LOOK_MS = 1_000
 RETRY_MS = 200
+GONE_S = 60
+"""Pause between two alarms for one log that has lost records which nobody has applied."""
 CLOCK_OFFSET_MAX_MS = 500
 
 
@@ -62,12 +65,13 @@ class Dispatcher:
         budget: Budget,
         settle_ms: int = 5_000,
     ) -> None:
+        self.member = member
+        self.joined = False
         self.shards: dict[int, Shard] = {}
         self.gate = Gate()
         self._catalog = catalog
         self._broker = broker
         self._coordinator = coordinator
-        self._member = member
         self._clock = clock
         self._decoder = decoder
         self._queues = queues
@@ -78,6 +82,7 @@ class Dispatcher:
         self._performer = Performer(store, broker, topics)
         self._chunks = 0
         self._clock_confirmed = False
+        self._trusted = False
         self._wake = asyncio.Event()
         self._stopping = asyncio.Event()
         self._over = asyncio.Event()
@@ -92,8 +97,9 @@ class Dispatcher:
         self._wake.set()
 
     async def run(self) -> None:
-        self._leasing = await Leasing.join(self._coordinator, self._member, self._clock, self._settle_ms)
-        log.info("joined", member=self._member)
+        self._leasing = await Leasing.join(self._coordinator, self.member, self._clock, self._settle_ms)
+        self.joined = True
+        log.info("joined", member=self.member)
         try:
             async with asyncio.TaskGroup() as group:
                 self._group = group
@@ -103,7 +109,7 @@ class Dispatcher:
                     task.cancel()
         finally:
             await self._leasing.leave()
-            log.info("left", member=self._member)
+            log.info("left", member=self.member)
 
     # Leases.
 
@@ -113,10 +119,12 @@ class Dispatcher:
             while True:
                 for shard in await self._leasing.renew(self.shards):
                     self._lose(shard, "another owner")
+                    self._broker.purge()
                 if not self._stopping.is_set():
                     await self._balance()
                 await asyncio.sleep(min(self._leasing.pause_ms, LOOK_MS) / 1_000)
         except LeaseLost:
+            self._trust()
             for shard in list(self.shards):
                 self._lose(shard, "session over")
             self.stop()
@@ -131,6 +139,8 @@ class Dispatcher:
                 await self._take(shard)
         except CoordinatorUnavailable:
             return
+        if take or give:
+            log.info("shards moved", taken=len(self.shards.keys() & set(take)), given=len(give), owned=len(self.shards))
         self._wake.set()
 
     async def _take(self, number: int, above: int = 0) -> None:
@@ -140,7 +150,7 @@ class Dispatcher:
         shard = Shard(
             shard=number,
             fence=fence,
-            member=self._member,
+            member=self.member,
             now_ms=self._clock.now_ms(),
             topics=self._topics,
             decode=decoding(number, self._decoder, self._topics, self._queues.admits),
@@ -151,7 +161,7 @@ class Dispatcher:
         self._room[number] = asyncio.Event()
         self._readers[number] = [self._group.create_task(self._read(shard, name)) for name in Log]
         self._stir(number)
-        log.info("shard taken", shard=number, fence=fence)
+        log.debug("shard taken", shard=number, fence=fence)
 
     def _lose(self, number: int, reason: str) -> None:
         self.shards[number].lose(reason)
@@ -184,7 +194,7 @@ class Dispatcher:
     def _turn(self) -> None:
         """Let the shards that have something to do take their steps, then let due tasks out."""
         now_ms = self._clock.now_ms()
-        may_act = self._leasing.may_act()
+        may_act = self._trust()
         timely = {number for number, at_ms in self._next_ms.items() if at_ms is not None and at_ms <= now_ms}
         stirred, self._stirred = (self._stirred | timely) & self.shards.keys(), set()
         for number in stirred:
@@ -199,6 +209,13 @@ class Dispatcher:
                 self._stir(number)  # to be buried at once
         while may_act and self._chunks < CHUNKS_IN_FLIGHT and (dues := self.gate.release(now_ms, CHUNK)):
             self._send(dues)
+
+    def _trust(self) -> bool:
+        """May this dispatcher act? Once it may not, what the producer holds unsent is dropped and given back."""
+        trusted, self._trusted = self._trusted, self._leasing.may_act()
+        if trusted and not self._trusted:
+            self._broker.purge()
+        return self._trusted
 
     async def _sleep(self) -> None:
         """Until something happens, a shard has something to do, or a second has passed."""
@@ -222,7 +239,9 @@ class Dispatcher:
             self._next_ms.pop(number, None)
             for reader in self._readers.pop(number):
                 reader.cancel()
-            log.info("shard left", shard=number, life=shard.life, reason=shard.reason)
+            log.debug("shard left", shard=number, life=shard.life, reason=shard.reason)
+            if shard.reason == "fence refused":
+                log.warning("stale write refused", shard=number)
             try:
                 if shard.stored_fence and not self._stopping.is_set():
                     await self._take(number, shard.stored_fence)
@@ -259,6 +278,13 @@ class Dispatcher:
             try:
                 limit = min(wanted.limit, FETCH_RECORDS)
                 fetched = await self._broker.fetch(topic, shard.shard, wanted.offset, limit, FETCH_WAIT_MS)
+                if fetched.incarnation != wanted.incarnation:
+                    raise OffsetGone("the topic was made anew")  # noqa: TRY301 - the same alarm, and the same way out
+            except OffsetGone as error:
+                # Never a silent reset: what stood there may be lost, and people decide (docs/kafka.md).
+                log.critical("offset gone", topic=topic, shard=shard.shard, offset=wanted.offset, error=str(error))
+                await asyncio.sleep(GONE_S)
+                continue
             except BrokerError as error:
                 log.warning("log unreadable", topic=topic, shard=shard.shard, error=str(error))
                 await asyncio.sleep(LOOK_MS / 1_000)
@@ -311,6 +337,8 @@ class Dispatcher:
         """Once a second: the queues' declarations, and whether the clock agrees with the broker's."""
         while True:
             try:
+                if self._queues.met:
+                    await self._declare()
                 await self._learn_queues()
                 before_ms = self._clock.now_ms()
                 offset_ms = await self._broker.time_ms() - before_ms
@@ -330,11 +358,16 @@ class Dispatcher:
         now_ms = self._clock.now_ms()
         for name in met:
             self.gate.hold(name, "its topic is being made", now_ms)
-        await self._broker.create_topics({self._topics.due(name): SHARDS for name in met})
+        try:
+            await self._broker.create_topics({self._topics.due(name): SHARDS for name in met})
+            for name in met:
+                await self._catalog.put_queue(Queue(name))
+            await self._learn_queues()
+        except (BrokerError, StoreError) as error:
+            log.warning("queues not declared yet", queues=met, error=str(error))
+            return
         for name in met:
-            await self._catalog.put_queue(Queue(name))
             self.gate.resume(name, self._clock.now_ms())
-        await self._learn_queues()
 
 
 def _by_shard(dues: Iterable[Due]) -> dict[int, list[Due]]:

@@ -2,7 +2,7 @@
 
 from msgspec import Struct
 
-from ..store.record import HEAD, QUEUE_AT
+from ..store.record import LENGTHS, LENGTHS_AT, QUEUE_AT
 
 PRIORITY_AT = 1
 
@@ -44,6 +44,6 @@ def lane_of(record: bytes) -> bytes:
 
 
 def _queue(record: bytes) -> bytes:
-    head = HEAD.unpack_from(record)
-    start = QUEUE_AT + head[6]
-    return record[start : start + head[7]]
+    key_bytes, queue_bytes = LENGTHS.unpack_from(record, LENGTHS_AT)
+    start = QUEUE_AT + key_bytes
+    return record[start : start + queue_bytes]

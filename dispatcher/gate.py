@@ -100,6 +100,7 @@ class Gate:
 
     def offer(self, dues: Iterable[Due], now_ms: int) -> None:
         """Take in what is due. The wait of each is counted from its first offer, whatever its due time."""
+        active_ms: dict[str, int] = {}
         for due in dues:
             name = lane_of(due.record)
             lane = self._lanes.get(name)
@@ -108,13 +109,20 @@ class Gate:
             if not due.arrival:
                 self._arrivals += 1
                 due.arrival = self._arrivals
-                due.since_ms = self._active_ms(lane.queue, now_ms)
+                since_ms = active_ms.get(lane.queue)
+                if since_ms is None:
+                    since_ms = active_ms[lane.queue] = self._active_ms(lane.queue, now_ms)
+                due.since_ms = since_ms
             lane.put(due)
 
     def release(self, now_ms: int, limit: int) -> list[Due]:
         """Let up to `limit` go, in the order in which they are to be published."""
         released: list[Due] = []
         bands, active_ms = self._bands(now_ms)
+        if len(bands) == 1:
+            (heads,) = bands.values()
+            if len(heads) == 1:
+                return self._release_lane(heads[0][2], limit)
         while bands and len(released) < limit:
             band = self._serve(bands) if len(bands) > 1 else next(iter(bands))
             heads = bands[band]
@@ -133,6 +141,16 @@ class Gate:
                     heappush(bands.setdefault(to, []), (head[0], head[1], lane))
             if not heads:
                 del bands[band]
+        return released
+
+    def _release_lane(self, lane: _Lane, limit: int) -> list[Due]:
+        """The same where only one lane has work: nobody else could have a turn, whatever ages meanwhile."""
+        released: list[Due] = []
+        while len(released) < limit:
+            if lane.head() is None:
+                del self._lanes[lane_of(released[-1].record)]
+                break
+            released.append(lane.pop())
         return released
 
     def hold(self, queue: str, reason: str, now_ms: int) -> None:

@@ -39,19 +39,19 @@ class Item(Struct, gc=False, eq=False):
     time_ms: int
     what: Command | Outcome | Rejection | Message
     record: Record
+    key: str = ""
+    """Whose turn it takes. What is forwarded keeps its key's order too, or the receiver took it for a repeat."""
+
+    def __post_init__(self) -> None:
+        if isinstance(self.what, Message):
+            self.key = (self.what.key or b"").decode()
+        elif not isinstance(self.what, Rejection):
+            self.key = self.what.key
 
     @property
     def decides(self) -> bool:
         """Is it decided on by its key's row? The rest is only to be produced somewhere."""
         return not isinstance(self.what, Rejection | Message)
-
-    @property
-    def key(self) -> str:
-        """Whose turn it takes. What is forwarded keeps its key's order too, or the receiver took it for a repeat."""
-        if isinstance(self.what, Message):
-            return (self.what.key or b"").decode()
-        assert not isinstance(self.what, Rejection)
-        return self.what.key
 
     @property
     def filing(self) -> int:

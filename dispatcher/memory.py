@@ -187,9 +187,12 @@ class Memory:
 
     def fired(self, dues: Iterable[Due]) -> None:
         """These are published and acknowledged."""
+        gone: dict[int, list[int]] = {}
         for due in dues:
             del self.firing[due.filing]
-            self._count(due.minute, -1, -len(due.record))
+            gone.setdefault(due.minute, []).append(len(due.record))
+        for minute, sizes in gone.items():
+            self._count(minute, -len(sizes), -sum(sizes))
 
     def abandon(self) -> None:
         """The shard is lost: nothing of it may be released any more, and its part of the budget is free."""

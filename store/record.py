@@ -18,6 +18,9 @@ FENCE = Layout(">Q")
 FENCE_AT = 4
 EXPIRES = Layout(">q")
 EXPIRES_AT = 20
+LENGTHS = Layout(">HB")
+"""Of the key and the queue."""
+LENGTHS_AT = 28
 QUEUE_AT = HEAD.size
 """Where the queue would stand if the key before it were empty."""
 

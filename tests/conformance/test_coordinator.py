@@ -4,20 +4,26 @@ A twin enters by a `Bench`: how a process that starts reaches it, and how a sess
 that carry only one member at a time take part in the first half.
 """
 
+import asyncio
+import os
+from collections.abc import AsyncIterator
 from itertools import count
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
 import pytest
+from kazoo.client import KazooClient
 from minutewheel.coordinator import (
     FENCE_LIMIT,
     Coordinator,
     CoordinatorError,
+    CoordinatorUnavailable,
     FencesExhausted,
     LeaseLost,
     LocalCoordinator,
     Membership,
 )
+from minutewheel.coordinator.zookeeper import ZookeeperCoordinator, ZookeeperMembership
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
@@ -32,6 +38,9 @@ class Bench(Protocol):
     async def expire(self, membership: Membership, *others: Membership) -> None:
         """End its session, as if its renewals had not come; `others` live on. Returns when it is over."""
 
+    async def close(self) -> None:
+        """End what is left of it."""
+
 
 class OnDisk:
     def __init__(self, folder: Path) -> None:
@@ -43,6 +52,9 @@ class OnDisk:
     async def expire(self, membership: Membership, *others: Membership) -> None:
         assert not others
         (self.folder / "coordinator" / "dispatcher.pid").unlink()
+
+    async def close(self) -> None:
+        """The kernel does."""
 
 
 class InMemory:
@@ -59,16 +71,81 @@ class InMemory:
             for other in others:
                 await other.renew()
 
-
-@pytest.fixture(params=["on_disk", "in_memory"])
-def bench(request: pytest.FixtureRequest, tmp_path: Path) -> Bench:
-    return OnDisk(tmp_path / "data") if request.param == "on_disk" else InMemory()
+    async def close(self) -> None:
+        """Nothing stays of it."""
 
 
-@pytest.fixture(params=["in_memory"])
-def crowd(request: pytest.FixtureRequest) -> Bench:
+class Real:
+    """ZooKeeper, under a root that nobody else has."""
+
+    def __init__(self, hosts: str) -> None:
+        self.hosts = hosts
+        self.chroot = f"/conformance-{os.urandom(6).hex()}"
+        self.coordinators: list[Remembering] = []
+
+    def reach(self) -> Coordinator:
+        self.coordinators.append(Remembering(self.hosts, chroot=self.chroot))
+        return self.coordinators[-1]
+
+    async def expire(self, membership: Membership, *others: Membership) -> None:
+        """Whoever knows a session's id and password may end it."""
+        assert isinstance(membership, ZookeeperMembership)
+        credentials = membership._connection._client.client_id
+        while True:
+            await asyncio.to_thread(end_session, self.hosts, credentials)
+            try:
+                await membership.renew()
+            except CoordinatorUnavailable:
+                continue
+            except LeaseLost:
+                return
+
+    async def close(self) -> None:
+        for coordinator in self.coordinators:
+            for membership in coordinator.joined:
+                await membership.leave()
+            await coordinator.close()
+
+
+class Remembering(ZookeeperCoordinator):
+    """Remembers who joined, so that all can be ended."""
+
+    def __init__(self, hosts: str, *, chroot: str) -> None:
+        super().__init__(hosts, chroot=chroot)
+        self.joined: list[Membership] = []
+
+    async def join(self, member: str) -> Membership:
+        self.joined.append(await super().join(member))
+        return self.joined[-1]
+
+
+def end_session(hosts: str, credentials: tuple[int, bytes]) -> None:
+    client = KazooClient(hosts=hosts, client_id=credentials)
+    client.start()
+    client.stop()
+    client.close()
+
+
+REAL = pytest.param("real", marks=pytest.mark.real)
+
+
+@pytest.fixture(params=["on_disk", "in_memory", REAL])
+async def bench(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Bench]:
+    made: Bench = OnDisk(tmp_path / "data") if request.param == "on_disk" else carrying_many(request)
+    yield made
+    await made.close()
+
+
+@pytest.fixture(params=["in_memory", REAL])
+async def crowd(request: pytest.FixtureRequest) -> AsyncIterator[Bench]:
     """The twins that carry several members at once."""
-    return InMemory()
+    made = carrying_many(request)
+    yield made
+    await made.close()
+
+
+def carrying_many(request: pytest.FixtureRequest) -> Bench:
+    return Real(request.getfixturevalue("services").zookeeper) if request.param == "real" else InMemory()
 
 
 NUMBERS = count(1)

@@ -1,16 +1,19 @@
-"""Does a store keep its port? Behaviour only, over every twin; a new one is one more line in TWINS."""
+"""Does a store keep its port? Behaviour only, over every twin."""
 
 import asyncio
 import tempfile
 from collections.abc import AsyncIterator, Callable, Coroutine
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
+from functools import partial
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 import pytest
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule, run_state_machine_as_test
+from minutewheel.store.cassandra import CassandraStore
+from minutewheel.store.cassandra_bridge import CassandraConnection
 from minutewheel.store.errors import ClaimRefused
 from minutewheel.store.port import Catalog, Queue, Store
 from minutewheel.store.position import (
@@ -36,7 +39,14 @@ LAST_POSITION = pack_position(INCARNATION_LIMIT - 1, OFFSET_LIMIT - 1, INDEX_LIM
 LAST_FILING = filing_number(Log.OUTCOMES, LAST_POSITION)
 
 T = TypeVar("T")
-Twin = Callable[[Path], AbstractAsyncContextManager[Any]]
+TABLES = ("bucket", "task", "dead_letter", "progress", "closing", "queue")
+
+
+class Twin(NamedTuple):
+    """How an empty store is opened, and how many random histories it is worth."""
+
+    open: Callable[[Path], AbstractAsyncContextManager[Any]]
+    histories: int = 25
 
 
 @asynccontextmanager
@@ -54,12 +64,28 @@ async def sqlite_in_memory(_: Path) -> AsyncIterator[SqliteStore]:
     await store.close()
 
 
-TWINS: dict[str, Twin] = {"sqlite": sqlite_on_disk, "sqlite in memory": sqlite_in_memory}
+@asynccontextmanager
+async def on_cassandra(keyspace: Any, _: Path) -> AsyncIterator[CassandraStore]:
+    connection = await CassandraConnection.open(keyspace.access)
+    for table in TABLES:
+        await connection.alter(f"TRUNCATE {keyspace.name}.{table}")
+    yield await CassandraStore.open(connection, keyspace.name)
+    await connection.close()
 
 
-@pytest.fixture(params=TWINS.values(), ids=list(TWINS))
-async def store(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Store]:
-    async with request.param(tmp_path) as store:
+TWINS = {"sqlite": Twin(sqlite_on_disk), "sqlite in memory": Twin(sqlite_in_memory)}
+
+
+@pytest.fixture(params=[*TWINS, pytest.param("real", marks=pytest.mark.real)])
+def twin(request: pytest.FixtureRequest) -> Twin:
+    if request.param == "real":
+        return Twin(partial(on_cassandra, request.getfixturevalue("keyspace")), histories=6)
+    return TWINS[request.param]
+
+
+@pytest.fixture
+async def store(twin: Twin, tmp_path: Path) -> AsyncIterator[Store]:
+    async with twin.open(tmp_path) as store:
         await store.set_up(START, STARTS)
         yield store
 
@@ -234,6 +260,42 @@ async def test_closed_minutes_below_the_open_one_are_forgotten(store: Store) -> 
     assert (progress.open_minute, progress.closed) == (START + 2, {START + 5})
 
 
+async def test_closed_minutes_are_told_whatever_marks_are_asked_for(store: Store) -> None:
+    await store.claim(SHARD, 3, "a", FAR)
+    await store.record(SHARD, 3, checkpoint(1, marks=(NewMarks(START, (1,)),), closed=(START + 4, START + 99)))
+    assert (await store.progress(SHARD, -1)).closed == {START + 4, START + 99}
+    assert (await store.progress(SHARD, -1)).marks == {}
+    assert (await store.claim(SHARD, 4, "b", START)).closed == {START + 4, START + 99}
+
+
+async def test_a_minute_that_is_closed_takes_no_marks(store: Store) -> None:
+    await store.claim(SHARD, 3, "a", FAR)
+    await store.record(SHARD, 3, checkpoint(1, closed=(START + 1,)))
+    await store.record(SHARD, 3, checkpoint(2, marks=(NewMarks(START + 1, (1,)), NewMarks(START + 2, (2,)))))
+    assert (await store.progress(SHARD, FAR)).marks == {START + 2: Marks({2})}
+    assert not (await store.marks(SHARD, [START + 1])).get(START + 1)
+
+
+async def test_a_checkpoint_of_an_owner_before_is_refused_also_by_whoever_recorded_it(store: Store) -> None:
+    await store.claim(SHARD, 3, "a", FAR)
+    await store.record(SHARD, 3, checkpoint(1, offsets=(150, 150, 250)))
+    successor = await store.claim(SHARD, 4, "b", FAR)
+    assert not await store.record(SHARD, 3, checkpoint(2, offsets=(999, 999, 999), closed=(START,)))
+    assert await store.progress(SHARD, FAR) == successor
+    assert await store.record(SHARD, 4, checkpoint(3, offsets=(160, 160, 260)))
+    assert (await store.progress(SHARD, FAR)).offsets == (160, 160, 260)
+
+
+async def test_thousands_of_marks_in_many_minutes_come_back(store: Store) -> None:
+    await store.claim(SHARD, 3, "a", FAR)
+    for number in range(1, 5):
+        new = tuple(NewMarks(START + n, tuple(range(number * 1_000, number * 1_000 + 20))) for n in range(300))
+        assert await store.record(SHARD, 3, checkpoint(number, marks=new))
+    progress = await store.claim(SHARD, 4, "b", FAR)
+    expected = {1_000 * number + n for number in range(1, 5) for n in range(20)}
+    assert progress.marks == {START + n: Marks(expected) for n in range(300)}
+
+
 async def test_marks_are_given_up_to_the_minute_asked_for(store: Store) -> None:
     await store.claim(SHARD, 3, "a", FAR)
     new = tuple(NewMarks(START + n, (), (n,)) for n in range(5))
@@ -360,6 +422,16 @@ async def test_a_page_is_sorted_and_follows_its_place(store: Store) -> None:
         assert await whole_bucket(store, START, limit=limit) == rows
 
 
+async def test_pages_of_large_and_of_small_records_are_whole(store: Store) -> None:
+    base = START * 60_000
+    large = [replace(row(n, due_ms=base + n), record=bytes(40_000)) for n in range(200)]
+    small = [row(n, due_ms=base + n) for n in range(200, 1_500)]
+    await store.write(SHARD, 5, [*small, *large])
+    for limit in (90, 700, 1_400, 1_500, 9_999):
+        assert [found.filing for found in await whole_bucket(store, START, limit=limit)] == list(range(1_500))
+    assert await store.page(SHARD, START, 0, (-1, -1), 150) == large[:150]
+
+
 async def test_pages_of_what_is_not_there_are_empty(store: Store) -> None:
     assert await store.page(SHARD, START, 0, (-1, -1), 10) == []
     assert await store.page(SHARD, FAR, 3, (-1, -1), 10) == []
@@ -399,6 +471,14 @@ async def test_filings_are_found_in_whichever_piece_they_stand(store: Store) -> 
     places += [(START, START * 60_000, 99), (START, START * 60_000 + 1, 1), (FAR, FAR * 60_000, 1)]
     found = await store.filings(SHARD, places)
     assert sorted(found, key=lambda row: row.filing) == rows
+
+
+async def test_a_filing_that_stands_in_two_pieces_is_found_in_both(store: Store) -> None:
+    """A stale owner's row may stand in another piece than the present owner's."""
+    both = [row(1), row(1, piece=1)]
+    await store.write(SHARD, 5, both)
+    found = await store.filings(SHARD, [(START, START * 60_000, 1)])
+    assert sorted(found, key=lambda row: row.piece) == both
 
 
 # Letters, closing records, queues
@@ -448,7 +528,7 @@ class PlainWrites(RuleBasedStateMachine):
         self.runner = asyncio.Runner()
         self.resources = AsyncExitStack()
         self.folder = tempfile.TemporaryDirectory()
-        self.store: Store = self.run(self.resources.enter_async_context(twin(Path(self.folder.name))))
+        self.store: Store = self.run(self.resources.enter_async_context(twin.open(Path(self.folder.name))))
         self.run(self.store.set_up(START, STARTS))
         self.rows: dict[tuple[int, int, int, int], int] = {}
         self.dropped: dict[tuple[int, int], int] = {}
@@ -523,11 +603,13 @@ class PlainWrites(RuleBasedStateMachine):
         assert self.run(self.store.dead_letters(SHARD, "", 9)) == [one for one in listed if one.record]
 
 
-@pytest.mark.parametrize("twin", TWINS.values(), ids=list(TWINS))
 def test_plain_writes_in_any_order_end_as_their_timestamps_say(twin: Twin) -> None:
     run_state_machine_as_test(
         lambda: PlainWrites(twin),
         settings=settings(
-            max_examples=25, stateful_step_count=25, deadline=None, suppress_health_check=list(HealthCheck)
+            max_examples=twin.histories,
+            stateful_step_count=25,
+            deadline=None,
+            suppress_health_check=list(HealthCheck),
         ),
     )

@@ -34,13 +34,14 @@ def test_a_failing_start_shows_no_secret_and_no_traceback(tmp_path: Path) -> Non
     """SEC-10: planted in every place that settings come from."""
     (tmp_path / "minutewheel.toml").write_text('[kafka]\npassword = "hunter2"\n[worker]\nthreads = "hunter2"\n')
     command = [sys.executable, "-c", "from minutewheel.console.cli import main; main()"]
-    env = {**os.environ, "MINUTEWHEEL_KAFKA__PASSWORD": "hunter2", "MINUTEWHEEL_DISPATCHER__LEAD_MS": "hunter2"}
+    planted = ("KAFKA__PASSWORD", "BROKER__PASSWORD", "DISPATCHER__LEAD_MS")
+    env = {**os.environ, **{f"MINUTEWHEEL_{name}": "hunter2" for name in planted}}
     arguments = ["config", "show", "--set", "store.password=hunter2"]
     ended = subprocess.run([*command, *arguments], cwd=tmp_path, env=env, capture_output=True, text=True, check=False)
     assert ended.returncode == 2
     assert "hunter2" not in ended.stdout + ended.stderr
     assert "Traceback" not in ended.stderr
-    assert "MINUTEWHEEL_KAFKA__PASSWORD" in ended.stderr
+    assert "MINUTEWHEEL_BROKER__PASSWORD" in ended.stderr
 
 
 def test_no_data_folder_is_four(cli: Any) -> None:

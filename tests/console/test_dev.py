@@ -42,7 +42,7 @@ async def test_it_says_when_it_serves(installation: Installation) -> None:
         assert sum(shard.claimed for shard in dispatcher.shards.values()) == 64
         line = status_line(dispatcher, [worker], 1_234, 5.0)
     document = json.loads(out.getvalue())
-    assert (document["serving"], document["data"]) == (True, str(installation.folder.resolve()))
+    assert (document["serving"], document["data"]) == (True, installation.place)
     assert line.startswith("64 shards · 0 loaded · 1,234 fired · 5/s · 0 done")
 
 

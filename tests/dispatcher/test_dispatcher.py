@@ -26,6 +26,7 @@ from minutewheel.store.position import pack_position
 from minutewheel.store.sqlite import SqliteStore
 from minutewheel.store.sqlite_connection import at_once
 from minutewheel.store.task import SHARDS
+from structlog.testing import capture_logs
 
 TOPICS = Topics()
 PATIENCE_S = 20
@@ -38,9 +39,14 @@ class Choosy:
     def __init__(self, broker: SqliteBroker) -> None:
         self._broker = broker
         self.refuse: Callable[[Message], BrokerError | None] = lambda _: None
+        self.purges = 0
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._broker, name)
+
+    def purge(self) -> None:
+        self.purges += 1
+        self._broker.purge()
 
     async def produce(self, messages: Sequence[Message]) -> list[Produced | BrokerError]:
         refused = [self.refuse(message) for message in messages]
@@ -268,3 +274,27 @@ async def test_a_member_whose_session_is_over_ends_and_another_takes_its_shards(
         await until(lambda: serves(two))
         await fleet.submit({"t": fleet.now_ms()})
         await fleet.delivered(1)
+
+
+async def test_what_is_unsent_when_trust_ends_is_dropped_once(fleet: Fleet) -> None:
+    async with fleet.running("a") as one:
+        await until(lambda: serves(one))
+        assert fleet.broker.purges == 0
+        fleet.ahead_ms += HOUR_MS
+        await until(lambda: not one.shards)
+    assert fleet.broker.purges == 1
+
+
+async def test_a_log_that_was_made_anew_is_an_alarm_and_is_not_read_on(fleet: Fleet) -> None:
+    async with fleet.running("a") as one:
+        await until(lambda: serves(one))
+        with capture_logs() as told:
+            await fleet.broker.delete_topic(TOPICS.submit)
+            await fleet.broker.create_topics({TOPICS.submit: SHARDS})
+            await fleet.submit({"late": fleet.now_ms()})
+            await until(
+                lambda: {line["shard"] for line in told if line["event"] == "offset gone"} == set(range(SHARDS))
+            )
+        alarms = [line for line in told if line["event"] == "offset gone"]
+        assert {(line["log_level"], line["topic"]) for line in alarms} == {("critical", TOPICS.submit)}
+    assert await fleet.published() == 0

@@ -1,0 +1,79 @@
+"""Who is alive and who owns what, as ZooKeeper shows it now?
+
+A server may be behind the others, so each look begins with a `sync`: what is read then is never older than the call.
+
+The owners stand in 64 places. To read them all each second would be most of what the loop has to do with ZooKeeper.
+But their common parent counts: each place that is made or goes leaves a new number there. While that number stays,
+the owners are those of the last look, which is as fresh an answer as reading them again.
+"""
+
+from typing import Any
+
+from kazoo.exceptions import NoNodeError
+
+from .zookeeper_connection import Connection, Request, granted
+from .zookeeper_tree import Holder, Tree, shard_of
+
+
+class Look:
+    """Looks through one connection."""
+
+    def __init__(self, connection: Connection, tree: Tree) -> None:
+        self._connection = connection
+        self._tree = tree
+        self._holders: dict[int, Holder] = {}
+        self._seen: tuple[int, int] | None = None
+
+    async def members(self) -> frozenset[str]:
+        synced, names = await self._connection.ask(
+            self.sync, lambda client: client.get_children_async(self._tree.members)
+        )
+        granted(synced)
+        return frozenset() if isinstance(names, NoNodeError) else frozenset(granted(names))
+
+    async def holders(self) -> dict[int, Holder]:
+        """Shard → whose it is; free shards are left out."""
+        synced, listing = await self._connection.ask(self.sync, self.listing)
+        granted(synced)
+        return await self.read(listing)
+
+    async def read(self, listing: Any) -> dict[int, Holder]:
+        """The holders behind a `listing` that was just answered."""
+        if isinstance(listing, NoNodeError):
+            self._holders, self._seen = {}, None
+            return {}
+        names, stat = granted(listing)
+        if (stat.cversion, stat.pzxid) != self._seen:
+            self._holders = await self._read_each([s for name in names if (s := shard_of(name)) is not None])
+            self._seen = (stat.cversion, stat.pzxid)
+        return dict(self._holders)
+
+    async def _read_each(self, shards: list[int]) -> dict[int, Holder]:
+        answers = await self._connection.ask(*[getting(self._tree.owner(shard)) for shard in shards])
+        here = [(s, granted(a)) for s, a in zip(shards, answers, strict=True) if not isinstance(a, NoNodeError)]
+        return {s: Holder(content.decode(errors="replace"), stat.ephemeralOwner) for s, (content, stat) in here}
+
+    def sync(self, client: Any) -> Any:
+        """A request: let the server catch up with the others first."""
+        return client.sync_async(self._tree.root)
+
+    def listing(self, client: Any) -> Any:
+        """A request: which shards have owners, and the parent's count of changes."""
+        return client.get_children_async(self._tree.owners, include_data=True)
+
+
+def getting(path: str) -> Request:
+    return lambda client: client.get_async(path)
+
+
+def creating(path: str) -> Request:
+    return lambda client: client.create_async(path, b"")
+
+
+def deleting(path: str, version: int) -> Request:
+    return lambda client: client.delete_async(path, version=version)
+
+
+def looking_for(path: str) -> Request:
+    """Answers None if nothing is there."""
+    return lambda client: client.exists_async(path)

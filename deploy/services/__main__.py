@@ -1,0 +1,8 @@
+"""What `python -m minutewheel.deploy.services` runs: see `commands`."""
+
+import sys
+
+from .commands import main
+
+if __name__ == "__main__":
+    sys.exit(main())

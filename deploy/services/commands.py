@@ -1,0 +1,86 @@
+"""What does `python -m minutewheel.deploy.services` take, and what does it print?"""
+
+import argparse
+import sys
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import msgspec
+
+from .errors import ServiceError
+from .launch import default_folder, down, server, status, up
+from .state import PRODUCTS
+
+
+def parser() -> argparse.ArgumentParser:
+    shared = argparse.ArgumentParser(add_help=False)
+    shared.add_argument(
+        "--folder", type=Path, default=default_folder(), help="where data, logs and state are (%(default)s)"
+    )
+    shared.add_argument("--json", action="store_true", help="print one JSON document")
+    top = argparse.ArgumentParser(
+        prog="python -m minutewheel.deploy.services",
+        description="Start Cassandra, Kafka and ZooKeeper from Maven's packages, and end only what was started so.",
+    )
+    verbs = top.add_subparsers(dest="verb", required=True)
+    starting = verbs.add_parser("up", parents=[shared], help="start what does not run, and wait until it serves")
+    starting.add_argument("products", nargs="*", metavar="PRODUCT", help=f"of {', '.join(PRODUCTS)}; all, if none")
+    starting.add_argument("--cluster", action="store_true", help="three Cassandras, three ZooKeepers, one Kafka")
+    verbs.add_parser("status", parents=[shared], help="print what is there and what it does")
+    ending = verbs.add_parser("down", parents=[shared], help="end the servers; data and logs stay")
+    ending.add_argument("names", nargs="*", metavar="NAME", help="servers; all, if none")
+    for verb, does in (("kill", "SIGKILL"), ("stop", "SIGSTOP"), ("cont", "SIGCONT"), ("start", "start again")):
+        verbs.add_parser(verb, parents=[shared], help=f"{does} one server").add_argument("name", metavar="NAME")
+    return top
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """The exit code: 0, 1 when a service did not do as asked."""
+    asked = parser().parse_args(arguments)
+    try:
+        VERBS.get(asked.verb, _one)(asked)
+    except ServiceError as fault:
+        sys.stderr.write(f"{fault}\n")
+        return 1
+    return 0
+
+
+def _up(asked: argparse.Namespace) -> None:
+    unknown = set(asked.products) - set(PRODUCTS)
+    if unknown:
+        raise ServiceError(f"there is no {', '.join(sorted(unknown))}: products are {', '.join(PRODUCTS)}")
+    made = up(asked.products or PRODUCTS, asked.folder, cluster=asked.cluster)
+    if asked.json:
+        _say(msgspec.json.encode(made).decode())
+    else:
+        _print_status(asked)
+
+
+def _down(asked: argparse.Namespace) -> None:
+    ended = down(asked.folder, asked.names or None)
+    _say(msgspec.json.encode(ended).decode() if asked.json else f"ended: {', '.join(ended) or 'nothing ran'}")
+
+
+def _print_status(asked: argparse.Namespace) -> None:
+    found = status(asked.folder)
+    if asked.json:
+        _say(msgspec.json.encode(found).decode())
+        return
+    for one in found:
+        _say(f"{one.name:12} {one.state:9} {one.address:16} pid {one.pid or '-':<8} {one.log}")
+    if not found:
+        _say(f"there is no server in {asked.folder}")
+
+
+def _one(asked: argparse.Namespace) -> None:
+    one = server(asked.name, asked.folder)
+    getattr(one, asked.verb)()
+    if asked.json:
+        _print_status(asked)
+
+
+def _say(line: str) -> None:
+    sys.stdout.write(line + "\n")
+
+
+VERBS: dict[str, Callable[[argparse.Namespace], None]] = {"up": _up, "down": _down, "status": _print_status}
