@@ -1,6 +1,7 @@
 """What does `python -m minutewheel.deploy.services` take, and what does it print?"""
 
 import argparse
+import subprocess
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -8,7 +9,9 @@ from pathlib import Path
 import msgspec
 
 from .errors import ServiceError
-from .launch import default_folder, down, server, status, up
+from .jars import classpath
+from .java import java
+from .launch import addresses, default_folder, down, server, status, up
 from .state import PRODUCTS
 
 
@@ -31,6 +34,10 @@ def parser() -> argparse.ArgumentParser:
     ending.add_argument("names", nargs="*", metavar="NAME", help="servers; all, if none")
     for verb, does in (("kill", "SIGKILL"), ("stop", "SIGSTOP"), ("cont", "SIGCONT"), ("start", "start again")):
         verbs.add_parser(verb, parents=[shared], help=f"{does} one server").add_argument("name", metavar="NAME")
+    producing = verbs.add_parser(
+        "console-producer", parents=[shared], help="Kafka's own: each line of input is a record"
+    )
+    producing.add_argument("topic", metavar="TOPIC")
     return top
 
 
@@ -79,8 +86,26 @@ def _one(asked: argparse.Namespace) -> None:
         _print_status(asked)
 
 
+def _produce(asked: argparse.Namespace) -> None:
+    bootstrap = addresses(asked.folder).kafka
+    if not bootstrap:
+        raise ServiceError(f"there is no Kafka in {asked.folder}: `up` starts one")
+    quiet = "-Dorg.slf4j.simpleLogger.defaultLogLevel=warn"
+    tool = [java(), quiet, "-cp", classpath("kafka-tools"), "org.apache.kafka.tools.ConsoleProducer"]
+    done = subprocess.run(  # noqa: S603 - the command is ours
+        [*tool, "--bootstrap-server", bootstrap, "--topic", asked.topic], check=False
+    )
+    if done.returncode:
+        raise ServiceError(f"Kafka's console producer ended with {done.returncode}")
+
+
 def _say(line: str) -> None:
     sys.stdout.write(line + "\n")
 
 
-VERBS: dict[str, Callable[[argparse.Namespace], None]] = {"up": _up, "down": _down, "status": _print_status}
+VERBS: dict[str, Callable[[argparse.Namespace], None]] = {
+    "up": _up,
+    "down": _down,
+    "status": _print_status,
+    "console-producer": _produce,
+}

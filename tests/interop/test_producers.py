@@ -3,14 +3,14 @@
 import json
 import shutil
 import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 from confluent_kafka import Producer
 from minutewheel.broker.partitioner import shard_of
-from minutewheel.deploy.services import classpath, default_folder
-from minutewheel.deploy.services.java import java
+from minutewheel.deploy.services import default_folder
 
 pytestmark = pytest.mark.real
 
@@ -46,11 +46,10 @@ def produced(serving: Any, value: str | bytes, *, partition: int = -1, **options
 
 
 def test_the_console_producer(serving: Any) -> None:
-    """One line of JSON into Kafka's own tool."""
-    tool = [java(), "-cp", classpath("kafka-tools"), "org.apache.kafka.tools.ConsoleProducer"]
-    where = ["--bootstrap-server", serving.bootstrap, "--topic", serving.submit]
+    """One line of JSON into Kafka's own tool, as the README does it."""
+    tool = [sys.executable, "-m", "minutewheel.deploy.services", "console-producer", serving.submit]
     done = subprocess.run(
-        [*tool, *where], input=line("console", {"n": 1}) + "\n", capture_output=True, text=True, timeout=60, check=False
+        tool, input=line("console", {"n": 1}) + "\n", capture_output=True, text=True, timeout=60, check=False
     )
     assert done.returncode == 0, done.stderr
     serving.accepted("default/console")

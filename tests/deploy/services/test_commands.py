@@ -71,3 +71,8 @@ def test_what_is_not_there_is_one_line_and_code_1(
 ) -> None:
     assert run(tmp_path, *arguments) == 1
     assert capsys.readouterr().err == says.format(folder=tmp_path)
+
+
+def test_the_console_producer_needs_a_kafka(tmp_path: Path, capsys: Output) -> None:
+    assert run(tmp_path, "console-producer", "somewhere") == 1
+    assert "there is no Kafka in" in capsys.readouterr().err
