@@ -1,6 +1,6 @@
 """How are the parts of a fleet made from the settings, and how are its services set up and checked?
 
-Only `wiring` uses it, where the settings say `mode = "real"`. The drivers are loaded here and nowhere before.
+Only `wiring`, `doctor` and the load tests use it, where the settings say `mode = "real"`. The drivers are loaded here and nowhere before.
 """
 
 import ssl
@@ -23,6 +23,8 @@ from .store.task import SHARDS
 
 SIMPLE = "SimpleStrategy"
 NETWORK = "NetworkTopologyStrategy"
+RECORD_SET_BYTES = 4_096
+"""Kafka's limit of a topic counts what goes around a message, too."""
 
 
 async def open_cassandra(settings: Settings, stack: AsyncExitStack) -> CassandraConnection:
@@ -124,7 +126,7 @@ def topic_limits(settings: Settings) -> TopicLimits:
     return TopicLimits(
         replication=settings.kafka.replication,
         retention_ms=settings.retention.due_ms,
-        max_message_bytes=settings.broker.max_message_bytes,
+        max_message_bytes=settings.broker.max_message_bytes + RECORD_SET_BYTES,
     )
 
 
