@@ -4,7 +4,8 @@ Three small files in `<data folder>/coordinator`:
 
     dispatcher.pid   who is here; its holder keeps it locked (`flock`), so the kernel lets go of it at any death
     fence            one number: no fence above it was ever given
-    owners           what its holder holds, for those who ask from other processes; counts only while it is held
+    owners           what its holder holds and whether it goes, for those who ask from other processes; counts only
+                     while it is held
 
 The fence file is written before the first of a hundred fences is given and then not again until they are used up, so
 taking 64 shards costs one write to the disk and not 64. A crash skips the rest of a hundred, which harms nothing:
@@ -48,6 +49,7 @@ class Holdings(Struct, frozen=True):
     """What the file `owners` holds."""
 
     owners: dict[int, str] = field(default_factory=dict)
+    withdrawn: bool = False
 
 
 def refusals_as_unavailable(verb: Callable[P, T]) -> Callable[P, T]:
@@ -72,6 +74,7 @@ class DataFolder:
         self._held: int | None = None
         self._member = ""
         self._owners: dict[int, str] = {}
+        self._withdrawn = False
         self._fence = 0
         self._fences_until = 0
 
@@ -91,6 +94,7 @@ class DataFolder:
         if not locked(descriptor):
             raise DataFolderInUse(str(self._data_folder), read_occupant(descriptor).pid)
         self._fence = self._fences_until = self._read_fence()
+        self._withdrawn = False
         self._note_owners({})
         os.ftruncate(descriptor, 0)
         os.pwrite(descriptor, msgspec.json.encode(Occupant(os.getpid(), member)), 0)
@@ -128,8 +132,13 @@ class DataFolder:
 
     def _note_owners(self, owners: dict[int, str]) -> None:
         """For those who ask beside. After a crash nobody holds anything, so it need not be durable."""
-        self._replace("owners", msgspec.json.encode(Holdings(owners)), durable=False)
+        self._replace("owners", msgspec.json.encode(Holdings(owners, self._withdrawn)), durable=False)
         self._owners = owners
+
+    @refusals_as_unavailable
+    def withdraw(self, _member: str) -> None:
+        self._withdrawn = True
+        self._note_owners(self._owners)
 
     def give_up(self, member: str) -> None:
         if self._held is not None and member == self._member:
@@ -148,16 +157,18 @@ class DataFolder:
             finally:
                 os.close(descriptor)
 
+    @refusals_as_unavailable
     def members(self) -> frozenset[str]:
         occupant = self.occupant()
-        return frozenset() if occupant is None else frozenset({occupant.member})
+        return frozenset() if occupant is None or self._holdings().withdrawn else frozenset({occupant.member})
 
     @refusals_as_unavailable
     def owners(self) -> dict[int, str]:
         """Shard → member, as the dispatcher that is here noted it last; nothing if nobody is."""
-        if self.occupant() is None:
-            return {}
-        return msgspec.json.decode((self.path / "owners").read_bytes(), type=Holdings).owners
+        return {} if self.occupant() is None else self._holdings().owners
+
+    def _holdings(self) -> Holdings:
+        return msgspec.json.decode((self.path / "owners").read_bytes(), type=Holdings)
 
     @property
     def _pid_file(self) -> Path:

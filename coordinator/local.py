@@ -30,6 +30,7 @@ class Ground(Protocol):
     def touch(self, member: str) -> None: ...
     def next_fence(self, shard: int, above: int, /) -> int: ...
     def note_owner(self, shard: int, member: str | None) -> None: ...
+    def withdraw(self, member: str) -> None: ...
     def give_up(self, member: str) -> None: ...
     def members(self) -> frozenset[str]: ...
     def owners(self) -> dict[int, str]: ...
@@ -101,6 +102,10 @@ class LocalMembership:
         if self._ground.owners().get(shard) == self.member:
             self._ground.note_owner(shard, None)
 
+    async def withdraw(self) -> None:
+        self._check()
+        self._ground.withdraw(self.member)
+
     async def leave(self) -> None:
         self._ground.give_up(self.member)
 
@@ -118,6 +123,7 @@ class Memory:
         self._lives_until_ms: dict[str, int] = {}
         self._owners: dict[int, str] = {}
         self._fences: dict[int, int] = {}
+        self._withdrawn: set[str] = set()
 
     def take(self, member: str) -> None:
         if member in self._lives_until_ms:
@@ -140,11 +146,14 @@ class Memory:
         else:
             self._owners[shard] = member
 
+    def withdraw(self, member: str) -> None:
+        self._withdrawn.add(member)
+
     def give_up(self, member: str) -> None:
         self._lives_until_ms[member] = self._monotonic_ms()
 
     def members(self) -> frozenset[str]:
-        return frozenset(m for m in self._lives_until_ms if self.held(m))
+        return frozenset(m for m in self._lives_until_ms.keys() - self._withdrawn if self.held(m))
 
     def owners(self) -> dict[int, str]:
         return {shard: member for shard, member in self._owners.items() if self.held(member)}

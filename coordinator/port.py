@@ -25,7 +25,7 @@ class Roster(Protocol):
     """What anyone may ask, member or not."""
 
     async def members(self) -> frozenset[str]:
-        """The ids of those whose sessions live."""
+        """The ids of those whose sessions live and who have not withdrawn."""
 
     async def owners(self) -> dict[int, str]:
         """Shard → the member that holds its lease; free shards are left out."""
@@ -58,6 +58,9 @@ class Membership(Roster, Protocol):
 
     async def release(self, shard: int) -> None:
         """Free a shard at once. What another member holds by now is left alone."""
+
+    async def withdraw(self) -> None:
+        """Count among the members no more, for good; what is held stays held until it is released. Repeatable."""
 
     async def leave(self) -> None:
         """End the session and free all it held. Repeatable; also when it was over."""

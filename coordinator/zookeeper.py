@@ -189,6 +189,15 @@ class ZookeeperMembership:
         async with bounded(self._connection):
             await self._free(shard)
 
+    async def withdraw(self) -> None:
+        async with bounded(self._connection):
+            (made,) = await self._connection.ask(self._withdrawal)
+            if isinstance(made, NoNodeError):  # a fleet that an older release set up
+                await make_lasting(self._connection, self._tree)
+                (made,) = await self._connection.ask(self._withdrawal)
+            if not isinstance(made, NodeExistsError):
+                granted(made)
+
     async def leave(self) -> None:
         """If ZooKeeper does not answer, the session runs out there by itself, within a session timeout."""
         self._watchdog.stop()
@@ -271,6 +280,9 @@ class ZookeeperMembership:
 
     def _sign_of_life(self, client: Any) -> Any:
         return client.set_async(self._tree.member(self.member), b"")
+
+    def _withdrawal(self, client: Any) -> Any:
+        return client.create_async(self._tree.leaver(self.member), b"", ephemeral=True)
 
     def _stalled(self) -> None:
         """In the watchdog's thread."""

@@ -25,11 +25,13 @@ class Look:
         self._seen: tuple[int, int] | None = None
 
     async def members(self) -> frozenset[str]:
-        synced, names = await self._connection.ask(
-            self.sync, lambda client: client.get_children_async(self._tree.members)
+        """Those who have a place and have not withdrawn."""
+        synced, there, leaving = await self._connection.ask(
+            self.sync, children(self._tree.members), children(self._tree.leaving)
         )
         granted(synced)
-        return frozenset() if isinstance(names, NoNodeError) else frozenset(granted(names))
+        there, leaving = ([] if isinstance(names, NoNodeError) else granted(names) for names in (there, leaving))
+        return frozenset(there) - frozenset(leaving)
 
     async def holders(self) -> dict[int, Holder]:
         """Shard → whose it is; free shards are left out."""
@@ -60,6 +62,10 @@ class Look:
     def listing(self, client: Any) -> Any:
         """A request: which shards have owners, and the parent's count of changes."""
         return client.get_children_async(self._tree.owners, include_data=True)
+
+
+def children(path: str) -> Request:
+    return lambda client: client.get_children_async(path)
 
 
 def getting(path: str) -> Request:

@@ -1,6 +1,7 @@
 """What stands where in ZooKeeper, and what follows from what is read there?
 
     <chroot>/members/<member id>   ephemeral: the member's sign of life, written anew at each renewal
+    <chroot>/leaving/<member id>   ephemeral: it has withdrawn, and hands over what it holds
     <chroot>/owners/<shard>        ephemeral: whose shard it is; holds the member id
     <chroot>/fences/<shard>        stays: the last fence that was given for the shard, as a decimal number
 
@@ -31,6 +32,10 @@ class Tree(Struct, frozen=True):
         return f"{self.root}/members"
 
     @property
+    def leaving(self) -> str:
+        return f"{self.root}/leaving"
+
+    @property
     def owners(self) -> str:
         return f"{self.root}/owners"
 
@@ -40,6 +45,9 @@ class Tree(Struct, frozen=True):
 
     def member(self, member: str) -> str:
         return f"{self.members}/{member}"
+
+    def leaver(self, member: str) -> str:
+        return f"{self.leaving}/{member}"
 
     def owner(self, shard: int) -> str:
         return f"{self.owners}/{shard}"
@@ -51,7 +59,7 @@ class Tree(Struct, frozen=True):
         """The places that stay, parents first."""
         parts = self.root.split("/")[1:]
         above = ["/" + "/".join(parts[: length + 1]) for length in range(len(parts))]
-        return [*above, self.members, self.owners, self.fences]
+        return [*above, self.members, self.leaving, self.owners, self.fences]
 
 
 class Holder(Struct, frozen=True):

@@ -53,6 +53,11 @@ class Activities:
             for table in (self._running, self._until, self._asking):
                 table.pop(name, None)
 
+    def hasten(self, name: str) -> None:
+        """End the pause that it is in, if it is in one; what it waits for besides must still hold."""
+        if until := self._until.get(name):
+            self._until[name] = until._replace(at_ms=0)
+
     def running(self, name: str) -> bool:
         return name in self._running
 

@@ -1,8 +1,9 @@
 """When is progress recorded, and what if nobody knows whether it was?
 
-Every 250 ms if there is something to record, more slowly when the store is slow: one conditional write a shard,
-however many tasks it fires. Refused: the shard is another's, and dropped at once (rule F). Unknown: a serial read
-tells whether the fence still stands and whether the checkpoint is there; if not, the same one is written again.
+Every 250 ms if there is something to record, more slowly when the store is slow, at once when the shard is handed
+over: one conditional write a shard, however many tasks it fires. Refused: the shard is another's, and dropped at once
+(rule F). Unknown: a serial read tells whether the fence still stands and whether the checkpoint is there; if not, the
+same one is written again.
 """
 
 from ..store.errors import NotApplied
@@ -29,7 +30,7 @@ def checkpointing(context: Context) -> Steps[None]:
         context.counts.checkpoints += 1
         context.counts.closed += len(checkpoint.closed)
         pause_ms = min(max(limits.checkpoint_ms, 2 * (context.now_ms - began_ms)), limits.checkpoint_ms_max)
-        next_ms = min(began_ms, context.now_ms) + pause_ms
+        next_ms = min(began_ms, context.now_ms) + pause_ms if context.taking else 0
 
 
 def _record(context: Context, checkpoint: Checkpoint) -> Steps[bool]:

@@ -6,7 +6,9 @@ tasks. Everything runs in one event loop; each wait is bounded by a second, so a
 """
 
 import asyncio
-from collections.abc import Iterable
+from collections.abc import Coroutine, Iterable
+from contextlib import suppress
+from typing import Any
 
 import structlog
 
@@ -40,6 +42,8 @@ CHUNKS_IN_FLIGHT = 8
 FETCH_RECORDS = 500
 FETCH_WAIT_MS = 1_000
 LOOK_MS = 1_000
+LEASE_LOOK_MS = 250
+"""The longest pause between two looks at members and owners: what one dispatcher hands over waits for it as long."""
 RETRY_MS = 200
 GONE_S = 60
 """Pause between two alarms for one log that has lost records which nobody has applied."""
@@ -122,7 +126,7 @@ class Dispatcher:
                     self._broker.purge()
                 if not self._stopping.is_set():
                     await self._balance()
-                await asyncio.sleep(min(self._leasing.pause_ms, LOOK_MS) / 1_000)
+                await asyncio.sleep(min(self._leasing.pause_ms, LEASE_LOOK_MS) / 1_000)
         except LeaseLost:
             self._trust()
             for shard in list(self.shards):
@@ -135,8 +139,7 @@ class Dispatcher:
             take, give = await self._leasing.moves(self.shards)
             for shard in give:
                 self.shards[shard].drain()
-            for shard in take:
-                await self._take(shard)
+            await _together(self._take(shard) for shard in take)
         except CoordinatorUnavailable:
             return
         if take or give:
@@ -176,15 +179,23 @@ class Dispatcher:
 
     async def _turns(self) -> None:
         """Turn after turn until all shards are handed over."""
+        going = False
         while True:
             self._wake.clear()
             await self._bury()
             if self._stopping.is_set():
+                if not going:
+                    self._group.create_task(self._withdraw())
+                going = True
                 self._drain()
                 if not self.shards:
                     return
             self._turn()
             await self._sleep()
+
+    async def _withdraw(self) -> None:
+        with suppress(CoordinatorUnavailable, LeaseLost):
+            await self._leasing.withdraw()
 
     def _drain(self) -> None:
         for shard in self.shards.values():
@@ -232,23 +243,25 @@ class Dispatcher:
 
     async def _bury(self) -> None:
         """Let go of the shards whose reign is over, and take those again whose claim met a higher fence."""
-        for number, shard in list(self.shards.items()):
-            if shard.life not in OVER:
-                continue
+        over = {number: shard for number, shard in self.shards.items() if shard.life in OVER}
+        for number in over:
             del self.shards[number], self._room[number]
             self._next_ms.pop(number, None)
             for reader in self._readers.pop(number):
                 reader.cancel()
-            log.debug("shard left", shard=number, life=shard.life, reason=shard.reason)
-            if shard.reason == "fence refused":
-                log.warning("stale write refused", shard=number)
-            try:
-                if shard.stored_fence and not self._stopping.is_set():
-                    await self._take(number, shard.stored_fence)
-                else:
-                    await self._leasing.release(number)
-            except (CoordinatorUnavailable, LeaseLost) as error:
-                log.warning("lease not released", shard=number, error=str(error))
+        await _together(self._let_go(number, shard) for number, shard in over.items())
+
+    async def _let_go(self, number: int, shard: Shard) -> None:
+        log.debug("shard left", shard=number, life=shard.life, reason=shard.reason)
+        try:
+            if shard.stored_fence and not self._stopping.is_set():
+                await self._take(number, shard.stored_fence)
+            else:
+                await self._leasing.release(number)
+        except LeaseLost:
+            return  # with the session, all its leases are free
+        except CoordinatorUnavailable as error:
+            log.warning("lease not released", shard=number, error=str(error))
 
     # Effects.
 
@@ -368,6 +381,13 @@ class Dispatcher:
             return
         for name in met:
             self.gate.resume(name, self._clock.now_ms())
+
+
+async def _together(works: Iterable[Coroutine[Any, Any, None]]) -> None:
+    """All side by side, for one after the other takes seconds; when all have ended, the first error is raised."""
+    for answer in await asyncio.gather(*works, return_exceptions=True):
+        if isinstance(answer, BaseException):
+            raise answer
 
 
 def _by_shard(dues: Iterable[Due]) -> dict[int, list[Due]]:

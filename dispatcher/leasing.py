@@ -80,6 +80,10 @@ class Leasing:
     async def release(self, shard: int) -> None:
         await self._membership.release(shard)
 
+    async def withdraw(self) -> None:
+        """Let the others count without me: what I release from now on is for them."""
+        await self._membership.withdraw()
+
     async def leave(self) -> None:
         self._session = self._session.ended()
         await self._membership.leave()

@@ -152,6 +152,7 @@ class Shard:
         if self._context:
             self._context.taking = False
             self._activities.stop("load", "close")
+            self._activities.hasten("checkpoint")
             self._context.memory.withhold()
 
     def lose(self, reason: str) -> None:

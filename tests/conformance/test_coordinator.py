@@ -280,6 +280,25 @@ async def test_leaving_frees_all_and_can_be_said_twice(bench: Bench) -> None:
     await says_it_is_over(membership)
 
 
+async def test_who_withdraws_counts_no_more_and_keeps_what_it_has_until_it_releases_it(bench: Bench) -> None:
+    coordinator = bench.reach()
+    membership = await coordinator.join("a")
+    await membership.acquire(3)
+    await membership.acquire(4)
+    for _ in range(2):
+        await membership.withdraw()
+        assert await coordinator.members() == await membership.members() == frozenset()
+    await membership.renew()
+    await membership.release(4)
+    assert await coordinator.owners() == {3: "a"}
+    await membership.leave()
+    with pytest.raises(LeaseLost):
+        await membership.withdraw()
+    again = await bench.reach().join("b")
+    assert await again.members() == {"b"}
+    await again.leave()
+
+
 async def test_releasing_what_is_not_held_changes_nothing(bench: Bench) -> None:
     member = fresh()
     membership = await bench.reach().join(member)

@@ -15,10 +15,12 @@ def test_the_places_and_their_parents_in_the_order_in_which_they_are_made() -> N
         "/apps",
         "/apps/minutewheel",
         "/apps/minutewheel/members",
+        "/apps/minutewheel/leaving",
         "/apps/minutewheel/owners",
         "/apps/minutewheel/fences",
     ]
     assert tree.member("ada") == "/apps/minutewheel/members/ada"
+    assert tree.leaver("ada") == "/apps/minutewheel/leaving/ada"
     assert tree.owner(7) == "/apps/minutewheel/owners/7"
     assert tree.fence(7) == "/apps/minutewheel/fences/7"
 

@@ -49,6 +49,20 @@ def test_an_activity_asks_is_answered_and_asks_on() -> None:
     assert not scene.activities.running("a")
 
 
+def test_a_pause_can_be_ended_and_a_condition_cannot() -> None:
+    scene = Scene()
+    scene.activities.start("a", scene.waiting(Until(at_ms=500)))
+    scene.activities.start("b", scene.waiting(Until(lambda: scene.flag, at_ms=500), "b went on"))
+    scene.activities.step(1)
+    for name in ("a", "b", "nobody"):
+        scene.activities.hasten(name)
+    scene.activities.step(2)
+    assert scene.told == ["went on"]
+    scene.flag = True
+    scene.activities.step(3)
+    assert scene.told == ["went on", "b went on"]
+
+
 def test_activities_do_not_wait_for_each_other() -> None:
     scene = Scene()
     scene.activities.start("a", scene.asking(LookUp(["a"])))

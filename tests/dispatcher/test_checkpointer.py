@@ -155,3 +155,19 @@ def test_the_time_of_the_last_record_is_when_it_began(bench: Any) -> None:
     watch = Watch(bench)
     bench.run(2_000)
     assert shard.context.recorded_ms == watch.at_ms[-1]
+
+
+def test_a_shard_that_is_handed_over_records_at_once(bench: Any) -> None:
+    shard = bench.claim(limits=Limits(checkpoint_ms=2_000))
+    bench.run(3_000)
+    bench.submit(bench.IDS[0], bench.now_ms)
+    bench.run(100)
+    bench.submit(bench.IDS[1], bench.now_ms)
+    bench.run(100)
+    began_ms = bench.now_ms
+    shard.drain()
+    bench.settle()
+    assert shard.life is Life.RELEASED
+    assert bench.now_ms == began_ms
+    assert bench.counts() == {bench.IDS[0]: 1, bench.IDS[1]: 1}
+    assert not shard.context.journal.dirty()
