@@ -1,6 +1,7 @@
 """How are the parts of a fleet made from the settings, and how are its services set up and checked?
 
-Only `wiring`, `doctor` and the load tests use it, where the settings say `mode = "real"`. The drivers are loaded here and nowhere before.
+Only `wiring`, `doctor` and the load tests use it, where the settings say `mode = "real"`. The drivers are loaded here
+and nowhere before.
 """
 
 import ssl

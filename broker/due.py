@@ -68,6 +68,17 @@ def _topic(topics: Topics, queue: bytes) -> str:
     return topics.due(queue.decode())
 
 
+@lru_cache(maxsize=4096)
+def _standing(shard: int, minute: int) -> tuple[tuple[str, bytes], tuple[str, bytes]]:
+    """Headers that many tasks share are made once, and are one object for all of them; so the next one."""
+    return ("mw_shard", b"%d" % shard), ("mw_minute", b"%d" % minute)
+
+
+@lru_cache(maxsize=256)
+def _attempt(attempt: int) -> tuple[str, bytes]:
+    return "mw_attempt", b"%d" % attempt
+
+
 def due_message(topics: Topics, shard: int, minute: int, due_ms: int, filing: int, record: bytes) -> Message:
     """The due record of a filed record (`store.record.pack`), keyed by the task."""
     _, priority, attempt, _, origin, expires_ms, n_key, n_queue, n_options, n_headers = HEAD.unpack_from(record)
@@ -77,28 +88,30 @@ def due_message(topics: Topics, shard: int, minute: int, due_ms: int, filing: in
     payload_at = headers_at + n_headers
     key = record[HEAD.size : queue_at]
     tenant, _, task_id = key.partition(b"/")
-    headers: list[tuple[str, bytes | None]] = [
+    number = b"%d" % filing
+    of_shard, of_minute = _standing(shard, minute)
+    headers: Headers = (
         ("mw_id", task_id),
         ("mw_tenant", tenant),
         ("mw_due_ms", b"%d" % due_ms),
-        ("mw_attempt", b"%d" % attempt),
-        ("mw_filing", b"%d" % filing),
-        ("mw_shard", b"%d" % shard),
-        ("mw_minute", b"%d" % minute),
-        ("mw_idempotency_key", b"%b:%d" % (key, origin)),
-    ]
+        _attempt(attempt),
+        ("mw_filing", number),
+        of_shard,
+        of_minute,
+        ("mw_idempotency_key", key + b":" + (number if origin == filing else b"%d" % origin)),
+    )
     options = record[options_at:headers_at]
     if options != NO_OPTIONS:
-        headers.append(("mw_task", options))
+        headers = (*headers, ("mw_task", options))
     if priority != 2:
-        headers.append(("mw_priority", b"%d" % priority))
+        headers = (*headers, ("mw_priority", b"%d" % priority))
     if expires_ms:
-        headers.append(("mw_expires_ms", b"%d" % expires_ms))
+        headers = (*headers, ("mw_expires_ms", b"%d" % expires_ms))
     own = record[headers_at:payload_at]
     if own != NO_HEADERS:
-        headers = [*decode_headers(own), *headers]
+        headers = (*decode_headers(own), *headers)
     topic = _topic(topics, record[queue_at:options_at])
-    return Message(topic, key, record[payload_at:], tuple(headers))
+    return Message(topic, key, record[payload_at:], headers)
 
 
 def parse_due(record: Record) -> Delivered:

@@ -7,6 +7,7 @@ the command; it raises `InvalidTask` with a code of the closed list.
 
 import re
 import unicodedata
+from functools import lru_cache
 from hashlib import blake2b
 from typing import TYPE_CHECKING
 
@@ -36,7 +37,8 @@ if TYPE_CHECKING:
 
 VERSION = 1
 DEFAULT_TENANT = "default"
-NAME = re.compile(r"[A-Za-z0-9._-]{1,64}")
+NAME_MAX = 64
+NAME = re.compile(rf"[A-Za-z0-9._-]{{1,{NAME_MAX}}}")
 CONFLICTS: dict[str, OnConflict] = {"reject": "reject", "replace": "replace", "keep": "keep"}
 UNSUPPORTED = frozenset({"limits", "after", "window_ms", "group"})
 """Fields of the published form that this version does not know how to honour: refused, never half understood."""
@@ -112,7 +114,7 @@ class Reader:
 
     def key_of(self, tenant: str, task_id: str) -> str:
         """`<tenant>/<id>`, both checked."""
-        if NAME.fullmatch(tenant) is None:
+        if not is_name(tenant):
             raise InvalidTask(Code.BAD_TENANT, "a tenant is 1 to 64 of A-Z a-z 0-9 . _ -", "tenant")
         if not task_id:
             raise InvalidTask(Code.BAD_ID, "the id is empty", "id")
@@ -123,7 +125,7 @@ class Reader:
         form, limits = sent.form, self.limits
         if form.queue is UNSET:
             raise InvalidTask(Code.MISSING_FIELD, "queue is missing", "queue")
-        if NAME.fullmatch(form.queue) is None:
+        if not is_name(form.queue):
             raise InvalidTask(Code.BAD_QUEUE, "a queue is 1 to 64 of A-Z a-z 0-9 . _ -", "queue")
         if len(sent.payload) > limits.payload_bytes:
             raise InvalidTask(
@@ -227,6 +229,16 @@ def made_id(at: Standing, partition: int) -> str:
     return f"{partition}-{place.incarnation}-{place.offset}-{place.item}"
 
 
+def is_name(text: str) -> bool:
+    """Is it fit for a tenant or a queue? Few names are in use, so each is matched once."""
+    return len(text) <= NAME_MAX and _matches(text)
+
+
+@lru_cache(maxsize=1_024)
+def _matches(text: str) -> bool:
+    return NAME.fullmatch(text) is not None
+
+
 def transport_headers(headers: Headers) -> Headers:
     """The record's own headers, without its content-type, which speaks of the envelope."""
     for name, _ in headers:
@@ -246,13 +258,13 @@ def check_text(text: str, bytes_max: int, field: str, code: Code) -> None:
     if len(text) > bytes_max:  # before looking at each letter of it
         raise InvalidTask(code, f"{field} has more than {bytes_max} bytes of UTF-8", field)
     if text.isascii():
-        if text and not text.isprintable():
+        if not text.isprintable():
             raise InvalidTask(code, f"{field} has control characters", field)
-    else:
-        if not UNPRINTABLE.isdisjoint(map(unicodedata.category, text)):
-            raise InvalidTask(code, f"{field} has control characters, line separators or lone surrogates", field)
-        if not unicodedata.is_normalized("NFC", text):
-            raise InvalidTask(code, f"{field} is not in Unicode's composed form (NFC)", field)
+        return
+    if not UNPRINTABLE.isdisjoint(map(unicodedata.category, text)):
+        raise InvalidTask(code, f"{field} has control characters, line separators or lone surrogates", field)
+    if not unicodedata.is_normalized("NFC", text):
+        raise InvalidTask(code, f"{field} is not in Unicode's composed form (NFC)", field)
     if len(text.encode()) > bytes_max:
         raise InvalidTask(code, f"{field} has more than {bytes_max} bytes of UTF-8", field)
 

@@ -15,10 +15,12 @@ from msgspec import Struct
 
 from .errors import BrokerError
 from .kafka_client import Connection, made
-from .kafka_errors import cause, text
+from .kafka_errors import STALE, StaleLeader, cause, text
 from .kafka_topics import TopicFound, TopicPlan
 
 T = TypeVar("T")
+
+TRIES = 3
 
 kafka: Any = admin
 """Its package does not say what it exports."""
@@ -87,12 +89,24 @@ class Admin:
         return {name: _described(answers[name]) for name in ordered}
 
     async def bounds(self, topic: str, partitions: Sequence[int]) -> list[tuple[int, int]]:
-        """Start and end of each partition, as those see them who read committed records only."""
-        starts, ends = await asyncio.gather(
-            self._offsets(topic, partitions, kafka.OffsetSpec.earliest()),
-            self._offsets(topic, partitions, kafka.OffsetSpec.latest()),
-        )
-        return list(zip(starts, ends, strict=True))
+        """Start and end of each partition, as those see them who read committed records only.
+
+        A broker that was restarted refuses who has the leaders' old numbers, and librdkafka asks for the new ones by
+        itself only after minutes.
+        """
+        for left in reversed(range(TRIES)):
+            try:
+                starts, ends = await asyncio.gather(
+                    self._offsets(topic, partitions, kafka.OffsetSpec.earliest()),
+                    self._offsets(topic, partitions, kafka.OffsetSpec.latest()),
+                )
+            except StaleLeader:
+                if not left:
+                    raise
+                await asyncio.to_thread(self._asked, lambda: self._client.list_topics(topic, timeout=self._answer_s))
+            else:
+                return list(zip(starts, ends, strict=True))
+        raise AssertionError("the last try returns or raises")
 
     async def create(self, plans: Mapping[str, TopicPlan]) -> None:
         """Make those that are missing."""
@@ -185,7 +199,7 @@ def _operations(topic: Any) -> frozenset[str] | None:
 def _raise_any(answers: Sequence[Any], *, but: int | None = None) -> None:
     for answer in answers:
         if isinstance(answer, KafkaException):
-            if cause(answer).code() != but:
-                raise BrokerError(text(cause(answer))) from answer
+            if (code := cause(answer).code()) != but:
+                raise (StaleLeader if code in STALE else BrokerError)(text(cause(answer))) from answer
         elif isinstance(answer, BaseException):
             raise answer

@@ -53,6 +53,22 @@ SETTLING: Final = frozenset(
 """The group deals its partitions out anew, or its coordinator moves: the same commit goes through afterwards."""
 
 
+STALE: Final = frozenset(
+    {
+        KafkaError.FENCED_LEADER_EPOCH,
+        KafkaError.UNKNOWN_LEADER_EPOCH,
+        KafkaError.NOT_LEADER_FOR_PARTITION,
+        KafkaError.LEADER_NOT_AVAILABLE,
+        KafkaError._NOENT,  # noqa: SLF001 - "no leaders found"
+    }
+)
+"""The asker knows an old leader, or an old number of its."""
+
+
+class StaleLeader(BrokerError):
+    """Ask for the leaders, then again."""
+
+
 class SetRefused(BrokerError):
     """The message stood in a set of which the broker refused at least one; alone, it gets its own answer."""
 

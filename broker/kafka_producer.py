@@ -11,7 +11,7 @@ minutes when tried. So the loop is never woken from outside, and a poll serves w
 
 import asyncio
 from collections.abc import Sequence
-from functools import lru_cache, partial
+from functools import partial
 from typing import Any
 
 from confluent_kafka import KafkaError, KafkaException, Producer
@@ -43,11 +43,14 @@ class Batch:
         self._alone = alone
 
     def report(self, index: int, error: KafkaError | None, message: Any) -> None:
-        """Take the delivery report of one message."""
-        if error is None:
-            self.settle(index, Produced(message.partition(), message.offset(), message.timestamp()[1]))
-        else:
+        """Take the delivery report of one message: the hot path, so success is noted without another call."""
+        if error is not None:
             self.fail(index, publishing_error(error, alone=self._alone))
+            return
+        self.answers[index] = Produced(message.partition(), message.offset(), message.timestamp()[1])
+        self.left -= 1
+        if not self.left:
+            self._end()
 
     def fail(self, index: int, error: BrokerError) -> None:
         self.failures += 1
@@ -56,7 +59,11 @@ class Batch:
     def settle(self, index: int, answer: Answer) -> None:
         self.answers[index] = answer
         self.left -= 1
-        if self.left == 0 and not self.done.done():
+        if not self.left:
+            self._end()
+
+    def _end(self) -> None:
+        if not self.done.done():
             self.done.set_result(None)
 
     def all_answers(self) -> list[Answer]:
@@ -113,6 +120,8 @@ class Publisher:
         await self._hand_over(messages, batch, purges, alone=False)
         if batch.left:
             await batch.done
+        else:
+            await asyncio.sleep(0)  # refused at once: who tries again must not keep the loop from what mends it
         answers = batch.all_answers()
         if batch.failures:
             await self._ask_alone(messages, answers, purges)
@@ -273,15 +282,10 @@ class Publisher:
 
 def legible(headers: Sequence[tuple[str, bytes | None]]) -> bool:
     """Can the driver carry these names? It ends the process over a lone surrogate, and a name at a NUL."""
-    for name, _ in headers:  # noqa: SIM110 - the hot path: no generator
-        if not _legible(name):
+    for name, _ in headers:  # noqa: SIM110 - the hot path: no generator; what is printable needs no closer look
+        if not name.isprintable() and ("\x00" in name or not _encodable(name)):
             return False
     return True
-
-
-@lru_cache(maxsize=1_024)
-def _legible(name: str) -> bool:
-    return name.isprintable() or ("\x00" not in name and _encodable(name))
 
 
 def _encodable(name: str) -> bool:

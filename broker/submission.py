@@ -60,10 +60,11 @@ class Decoder:
         self.limits = limits or Limits()
         self.topics = topics or Topics()
         self.reader = Reader(self.limits)
+        self._forwarding = self.topics.forwarded
 
     def decode(self, record: Record, shard: int, incarnation: int) -> list[Decoded]:
         """One entry an item, at least one. `shard` is the reader's; the incarnation is that of the record's topic."""
-        forwarded = record.topic == self.topics.forwarded
+        forwarded = record.topic == self._forwarding
         log = Log.FORWARDED if forwarded else Log.SUBMIT
         try:
             at = Standing(log, pack_position(incarnation, record.offset), record.time_ms)
@@ -75,7 +76,7 @@ class Decoder:
             media_type = media_type_of(record.headers)
             if media_type in (BATCH_JSON, BATCH_MSGPACK):
                 return list(self._batch(record, at, shard, media_type))
-            command = self._single(record.key, record.value, record.headers, at, record.partition)
+            command = self._single(record.key, record.value, record.headers, media_type, at, record.partition)
         except InvalidTask as invalid:
             return [Rejection(at, invalid.code, invalid.message, invalid.field)]
         return [self._placed(command, shard, record.partition, record.value, record.headers)]
@@ -86,16 +87,17 @@ class Decoder:
         return self.reader.read(sent, at, partition)
 
     def _single(
-        self, key: bytes | None, value: bytes | None, headers: Headers, at: Standing, partition: int
+        self, key: bytes | None, value: bytes | None, headers: Headers, media_type: str, at: Standing, partition: int
     ) -> Command:
         if value is None and not is_binary_event(headers):
             return self._null(key, headers, at)
-        return self.reader.read(self._sent(value, headers), at, partition)
+        return self.reader.read(self._sent(value, headers, media_type), at, partition)
 
-    def _sent(self, value: bytes | None, headers: Headers) -> Sent:
+    def _sent(self, value: bytes | None, headers: Headers, media_type: str) -> Sent:
         if not headers:
             return read_json(_not_empty(value), self.limits.nesting)
-        media_type = media_type_of(headers)
+        if headers == MSGPACK_HEADERS:
+            return read_msgpack(_not_empty(value))
         if media_type == STRUCTURED:
             return cloudevents.read_structured(headers, _not_empty(value), self.limits.nesting)
         if is_binary_event(headers):
@@ -164,9 +166,10 @@ class Decoder:
         partition, position, time_ms = _origin(record.headers)
         headers = tuple(header for header in record.headers if header[0] != ORIGIN)
         first = Standing(Log.FORWARDED, at.position, time_ms, partition << POSITION_BITS | position)
-        if media_type_of(headers) in (BATCH_JSON, BATCH_MSGPACK):
+        media_type = media_type_of(headers)
+        if media_type in (BATCH_JSON, BATCH_MSGPACK):
             raise InvalidTask(Code.UNKNOWN_CONTENT_TYPE, "batches are forwarded item by item", CONTENT_TYPE)
-        command = self._single(record.key, record.value, headers, first, partition)
+        command = self._single(record.key, record.value, headers, media_type, first, partition)
         if record.key != command.key.encode():
             raise InvalidTask(Code.KEY_MISMATCH, "a forwarded record has the key of its task")
         if shard_of(command.key) != shard:

@@ -119,6 +119,8 @@ def _gone(context: Context, row: TaskRow | None) -> bool:
 
 
 def _mark(context: Context, decision: Decision) -> None:
+    if decision.remove is None and decision.fired is None:
+        return
     for place, kind in ((decision.remove, "removed"), (decision.fired, "fired")):
         if place is None:
             continue

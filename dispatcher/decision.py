@@ -121,9 +121,23 @@ def _first(item: Item, what: Command, facts: Facts) -> Decision:
     """Nothing is known of the key."""
     if not isinstance(what, Submit):
         return Decision(item, answer=Answer.UNKNOWN, receipt=what.receipt)
-    filing = item.filing
-    row = TaskRow(what.key, filing, filing, 0, what.due_ms, "scheduled", 1, what.queue, what.digest)
-    row = _decided(row, item, Answer.ACCEPTED)
+    filing, log, position = item.filing, item.log, item.position
+    row = TaskRow(
+        what.key,
+        filing,
+        filing,
+        0,
+        what.due_ms,
+        "scheduled",
+        1,
+        what.queue,
+        what.digest,
+        submit_pos=position if log is Log.SUBMIT else NO_POSITION,
+        forwarded_pos=position if log is Log.FORWARDED else NO_POSITION,
+        forward_origin=what.at.origin,
+        answer=_FIRST_ANSWER[log],
+        updated_ms=item.time_ms,
+    )
     file = NewFiling(what.due_ms, _submitted(what, filing, facts.fence))
     return Decision(item, row=row, file=file, answer=Answer.ACCEPTED, receipt=what.receipt)
 
@@ -162,6 +176,9 @@ def _answered(row: TaskRow, log: Log) -> Answer | None:
 
 def _answers(row: TaskRow) -> list[str]:
     return [*row.answer.split("@"), "", ""][: len(Log)]
+
+
+_FIRST_ANSWER = {log: "@" * log + Answer.ACCEPTED for log in Log}
 
 
 def _with_answer(row: TaskRow, log: Log, answer: Answer | None) -> str:
@@ -300,7 +317,6 @@ def _decided(row: TaskRow, item: Item, answer: Answer) -> TaskRow:
 
 
 def _submitted(what: Submit, filing: int, fence: int) -> bytes:
-    options = Options(what.max_attempts, what.timeout_ms, 0, what.retry, what.receipt)
     return pack(
         Filed(
             fence,
@@ -310,7 +326,7 @@ def _submitted(what: Submit, filing: int, fence: int) -> bytes:
             what.expires_ms,
             what.key,
             what.queue,
-            encode_options(options),
+            encode_options(Options(what.max_attempts, what.timeout_ms, 0, what.retry, what.receipt)),
             encode_headers(what.headers),
             what.payload,
         )

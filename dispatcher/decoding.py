@@ -20,8 +20,7 @@ def decoding(shard: int, decoder: Decoder, topics: Topics, admits: Callable[[str
     def decode(log: Log, record: Record, incarnation: int) -> list[Item]:
         if log is Log.OUTCOMES:
             return [_outcome(record, shard, incarnation, topics)]
-        whats = [_admitted(what, admits) for what in decoder.decode(record, shard, incarnation)]
-        return [_item(log, what, record, topics) for what in whats]
+        return [_item(log, what, record, topics, admits) for what in decoder.decode(record, shard, incarnation)]
 
     return decode
 
@@ -36,13 +35,11 @@ def _outcome(record: Record, shard: int, incarnation: int, topics: Topics) -> It
     return Item(Log.OUTCOMES, position, record.time_ms, what.message, record)
 
 
-def _admitted(what: Decoded, admits: Callable[[str], bool]) -> Decoded:
-    if isinstance(what, Submit) and not admits(what.queue):
-        return Rejection(what.at, Code.UNKNOWN_QUEUE, f"no queue {what.queue!r} is declared", "queue")
-    return what
-
-
-def _item(log: Log, what: Decoded, record: Record, topics: Topics) -> Item:
-    if isinstance(what, Foreign):
-        return Item(log, what.at.position, what.at.time_ms, forwarded_message(topics, what), record)
-    return Item(log, what.at.position, what.at.time_ms, what, record)
+def _item(log: Log, what: Decoded, record: Record, topics: Topics, admits: Callable[[str], bool]) -> Item:
+    at = what.at
+    if isinstance(what, Submit):
+        if not admits(what.queue):
+            what = Rejection(at, Code.UNKNOWN_QUEUE, f"no queue {what.queue!r} is declared", "queue")
+    elif isinstance(what, Foreign):
+        return Item(log, at.position, at.time_ms, forwarded_message(topics, what), record)
+    return Item(log, at.position, at.time_ms, what, record)

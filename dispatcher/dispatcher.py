@@ -45,6 +45,8 @@ LOOK_MS = 1_000
 LEASE_LOOK_MS = 250
 """The longest pause between two looks at members and owners: what one dispatcher hands over waits for it as long."""
 RETRY_MS = 200
+REFUSED = {"fence refused", "claim refused", "another owner"}
+"""Why a shard was left, where somebody else had it already: a stale write met the fence, or a lease was taken away."""
 GONE_S = 60
 """Pause between two alarms for one log that has lost records which nobody has applied."""
 CLOCK_OFFSET_MAX_MS = 500
@@ -252,7 +254,8 @@ class Dispatcher:
         await _together(self._let_go(number, shard) for number, shard in over.items())
 
     async def _let_go(self, number: int, shard: Shard) -> None:
-        log.debug("shard left", shard=number, life=shard.life, reason=shard.reason)
+        noted = log.warning if shard.reason in REFUSED else log.debug
+        noted("shard left", shard=number, life=shard.life, reason=shard.reason)
         try:
             if shard.stored_fence and not self._stopping.is_set():
                 await self._take(number, shard.stored_fence)

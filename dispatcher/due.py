@@ -35,15 +35,11 @@ class Due(Struct, gc=False, eq=False):
 
 def queue_of(record: bytes) -> str:
     """The queue, read without decoding the rest."""
-    return _queue(record).decode()
+    return lane_of(record)[1].decode()
 
 
-def lane_of(record: bytes) -> bytes:
+def lane_of(record: bytes) -> tuple[int, bytes]:
     """Priority and queue in one, for looking up and for nothing else."""
-    return record[PRIORITY_AT : PRIORITY_AT + 1] + _queue(record)
-
-
-def _queue(record: bytes) -> bytes:
     key_bytes, queue_bytes = LENGTHS.unpack_from(record, LENGTHS_AT)
     start = QUEUE_AT + key_bytes
-    return record[start : start + queue_bytes]
+    return record[PRIORITY_AT], record[start : start + queue_bytes]

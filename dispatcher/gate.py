@@ -42,11 +42,12 @@ class _Lane:
     def put(self, due: Due) -> None:
         """Mostly they come in order; one that does not goes to a heap beside."""
         waiting = due.due_ms, due.arrival, due
-        if not self._sorted or self._sorted[-1] < waiting:
-            self._sorted.append(waiting)
+        in_order, astray = self._sorted, self._astray
+        if not in_order or in_order[-1] < waiting:
+            in_order.append(waiting)
         else:
-            heappush(self._astray, waiting)
-        if len(self._sorted) + len(self._astray) > self._size_max:
+            heappush(astray, waiting)
+        if len(in_order) + len(astray) > self._size_max:
             self._bury()
 
     def head(self) -> _Waiting | None:
@@ -92,7 +93,7 @@ class Gate:
 
     def __init__(self, aging_ms: int = AGING_MS) -> None:
         self._aging_ms = aging_ms
-        self._lanes: dict[bytes, _Lane] = {}
+        self._lanes: dict[tuple[int, bytes], _Lane] = {}
         self._credit = dict.fromkeys(BANDS, 0)
         self._holds: dict[str, _Hold] = {}
         self._paused_ms: dict[str, int] = {}
@@ -101,11 +102,12 @@ class Gate:
     def offer(self, dues: Iterable[Due], now_ms: int) -> None:
         """Take in what is due. The wait of each is counted from its first offer, whatever its due time."""
         active_ms: dict[str, int] = {}
+        lanes = self._lanes
         for due in dues:
             name = lane_of(due.record)
-            lane = self._lanes.get(name)
+            lane = lanes.get(name)
             if lane is None:
-                lane = self._lanes[name] = _Lane(due.queue, due.priority)
+                lane = lanes[name] = _Lane(due.queue, due.priority)
             if not due.arrival:
                 self._arrivals += 1
                 due.arrival = self._arrivals

@@ -13,7 +13,7 @@ from heapq import heappop, heappush
 
 from msgspec import Struct
 
-from ..broker.command import Cancel, Code, Command, Discard, Rejection, Standing
+from ..broker.command import Code, Command, Redrive, Rejection, Reschedule, Standing, Submit
 from ..broker.outcome import Outcome
 from ..broker.port import Fetched
 from ..broker.wire import Message, Record
@@ -26,6 +26,9 @@ from ..store.position import (
     position_of,
 )
 from ..store.progress import Offsets
+
+_PRODUCED = (Rejection, Message)
+_TIMED = (Submit, Reschedule, Redrive)
 
 
 class Item(Struct, gc=False, eq=False):
@@ -43,15 +46,16 @@ class Item(Struct, gc=False, eq=False):
     """Whose turn it takes. What is forwarded keeps its key's order too, or the receiver took it for a repeat."""
 
     def __post_init__(self) -> None:
-        if isinstance(self.what, Message):
-            self.key = (self.what.key or b"").decode()
-        elif not isinstance(self.what, Rejection):
-            self.key = self.what.key
+        what = self.what
+        if isinstance(what, Message):
+            self.key = (what.key or b"").decode()
+        elif not isinstance(what, Rejection):
+            self.key = what.key
 
     @property
     def decides(self) -> bool:
         """Is it decided on by its key's row? The rest is only to be produced somewhere."""
-        return not isinstance(self.what, Rejection | Message)
+        return not isinstance(self.what, _PRODUCED)
 
     @property
     def filing(self) -> int:
@@ -116,7 +120,8 @@ class Intake:
         self._decode = decode
         self._read_ahead = read_ahead
         self._mine: set[int] = set()
-        self._queues: dict[tuple[Log, str], deque[Item]] = {}
+        self._orders: dict[Log, dict[str, deque[Item] | None]] = {log: {} for log in Log}
+        """log → key → what waits behind the first of that key, which few keys have."""
         self._heads: list[tuple[int, int, Item]] = []
         self._taken: set[str] = set()
         self._behind: dict[str, list[tuple[int, int, Item]]] = {}
@@ -171,7 +176,8 @@ class Intake:
         """These are applied with all their effects."""
         for item in items:
             finished = self.readers[item.log].done(item.position)
-            self._mine.difference_update(filing_number(item.log, position) for position in finished)
+            for position in finished:
+                self._mine.discard(filing_number(item.log, position))
             if not isinstance(item.what, Rejection):
                 self._taken.discard(item.key)
                 for head in self._behind.pop(item.key, ()):
@@ -197,10 +203,14 @@ class Intake:
         if isinstance(item.what, Rejection):
             self._plain.append(item)
             return
-        queue = self._queues.setdefault((item.log, item.key), deque())
-        queue.append(item)
-        if len(queue) == 1:
+        order, key = self._orders[item.log], item.key
+        if key not in order:
+            order[key] = None
             self._head(item)
+        elif (behind := order[key]) is not None:
+            behind.append(item)
+        else:
+            order[key] = deque((item,))
 
     def _head(self, item: Item) -> None:
         """An item came to the front of its key and log: it may be taken, unless it is too early for it."""
@@ -211,13 +221,12 @@ class Intake:
             heappush(self._heads, (_urgency_ms(item), self._turn, item))
 
     def _advance(self, item: Item) -> None:
-        place = item.log, item.key
-        queue = self._queues[place]
-        queue.popleft()
-        if queue:
-            self._head(queue[0])
+        order, key = self._orders[item.log], item.key
+        behind = order[key]
+        if behind:
+            self._head(behind.popleft())
         else:
-            del self._queues[place]
+            del order[key]
 
     def _wake_early(self) -> None:
         """Let in the outcomes whose filing's record is applied; refuse those that name none that exists.
@@ -245,9 +254,9 @@ def _record_position(position: int) -> int:
 
 def _urgency_ms(item: Item) -> int:
     """Nearest due first; outcomes, and what ends a task, before all."""
-    if isinstance(item.what, Outcome | Cancel | Discard | Rejection | Message):
-        return 0
-    return item.what.due_ms
+    if isinstance(item.what, _TIMED):
+        return item.what.due_ms
+    return 0
 
 
 def _unknown_filing(item: Item) -> Rejection:

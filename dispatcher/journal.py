@@ -9,7 +9,7 @@ from collections import deque
 from collections.abc import Iterable, Mapping
 from typing import Literal
 
-from ..store.position import log_of, position_of, write_timestamp
+from ..store.position import POSITION_BITS, log_of, position_of, write_timestamp
 from ..store.progress import Checkpoint, Closing, Marks, NewMarks, Progress, mix
 from ..store.task import minute_of
 from .intake import Intake
@@ -41,6 +41,7 @@ class Journal:
         self._closing: dict[int, Closing] = {}
         self._late: dict[int, int] = {}
         self._touched: dict[int, dict[int, int]] = {}
+        """minute → log → the highest filing number by which that log filed or marked in it."""
         self._recorded = progress.offsets
         self._recorded_dropped = progress.dropped_minute
         self._recorded_pieces = dict(progress.pieces)
@@ -91,10 +92,11 @@ class Journal:
         if self.shut(minute):
             return  # whatever stood there is fired or removed, and recorded so
         marks = self._marks.setdefault(minute, Marks())
-        new = [filing for filing in filings if filing not in marks]
+        fired, removed = marks.fired, marks.removed
+        new = [filing for filing in filings if filing not in fired and filing not in removed]
         if not new:
             return
-        (marks.fired if kind == "fired" else marks.removed).update(new)
+        (fired if kind == "fired" else removed).update(new)
         self._dirty.setdefault(minute, {}).update(dict.fromkeys(new, kind))
         self.unrecorded += len(new)
 
@@ -107,9 +109,13 @@ class Journal:
 
     def touch(self, minute: int, filing: int) -> None:
         """Rule Y: the minute closes only with the offset of the record that filed or marked in it."""
-        log, position = log_of(filing), position_of(filing)
-        highest = self._touched.setdefault(minute, {})
-        highest[log] = max(position, highest.get(log, -1))
+        # Numbers of one log compare as its positions do.
+        highest = self._touched.get(minute)
+        if highest is None:
+            highest = self._touched[minute] = {}
+        log = filing >> POSITION_BITS
+        if filing > highest.get(log, -1):
+            highest[log] = filing
 
     def count_late(self, minute: int, count: int) -> None:
         self._late[minute] = self._late.get(minute, 0) + count
@@ -192,7 +198,7 @@ class Journal:
     def covered(self, minute: int) -> bool:
         """Rule Y: all that filed or marked in the minute is applied, and so stored with its close."""
         offsets = self._intake.offsets()
-        return all(position < offsets[log] for log, position in self._touched.get(minute, {}).items())
+        return all(position_of(filing) < offsets[log] for log, filing in self._touched.get(minute, {}).items())
 
     def proven(self) -> list[int]:
         return list(self._proven)

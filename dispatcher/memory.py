@@ -102,8 +102,10 @@ class Memory:
 
         Where the budget is used up, what is due last makes room, or this one is left to the store itself.
         """
+        if row.minute > self.reach:
+            return
         point = row.due_ms, row.filing
-        if row.minute > self.reach or point >= self.forgotten.get(row.minute, NEVER) or self.has(*point):
+        if point >= self.forgotten.get(row.minute, NEVER) or self.has(*point):
             return
         if self.budget.full() and not self.make_room(row.minute, point):
             self.forget(row.minute, point)

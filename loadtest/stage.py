@@ -16,7 +16,7 @@ from .. import fleet
 from ..broker.kafka_admin import Admin
 from ..coordinator.zookeeper_connection import Connection
 from ..coordinator.zookeeper_tree import Tree
-from ..deploy.services import addresses, default_folder
+from ..deploy.services import addresses, default_folder, status
 from ..settings import Settings
 from ..store.task import SHARDS
 from ..wiring import set_up
@@ -42,9 +42,10 @@ async def staged(settings: Settings) -> AsyncIterator[Settings]:
 
 
 def local(settings: Settings, folder: Path) -> Settings:
-    """The same on the services of a folder, in the clear. `LoadTestFailed` if not all of them are there."""
+    """The same on the services of a folder, in the clear. `LoadTestFailed` if not all of them serve."""
     there = addresses(folder)
-    if not (there.cassandra and there.kafka and there.zookeeper):
+    serve = all(one.state == "serving" for one in status(folder))
+    if not (serve and there.cassandra and there.kafka and there.zookeeper):
         raise LoadTestFailed("no services: name some (--config), or start some here (docs/services.md)")
     parts: dict[str, dict[str, object]] = {
         "cassandra": {"hosts": tuple(there.cassandra.split(",")), "replication": 1},

@@ -20,6 +20,7 @@ READY_TIMEOUT_S = 90.0
 MEMORY = "-Xmx512m"
 CLUSTER_ID = "bWludXRld2hlZWwtdGVzdA"
 """Sixteen bytes in base 64. The same in every folder: no two of them ever meet."""
+STARTED = "Kafka Server started"
 CONFIGURATION = """\
 process.roles=broker,controller
 node.id=1
@@ -63,8 +64,8 @@ def command(placed: Placed, peers: Sequence[Placed], folder: Path) -> list[str]:
 
 
 def ready(placed: Placed, peers: Sequence[Placed], log: str) -> bool:  # noqa: ARG001 - as the others
-    """It may lead partitions."""
-    return kafka_serves(placed.host, placed.ports["client"])
+    """The broker answers before it may lead partitions; its log says when it may."""
+    return STARTED in log and kafka_serves(placed.host, placed.ports["client"])
 
 
 def _format(command: list[str]) -> None:

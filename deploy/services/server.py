@@ -21,7 +21,8 @@ from .state import Placed, Product, read_state, turn, write_state
 END_TIMEOUT_S = 30.0
 POLL_S = 0.1
 LINES_QUOTED = 20
-LOG_START_BYTES = 1 << 20
+LOG_START_BYTES = 1 << 26
+"""What may stand in a log before the line that says that the server is ready: Kafka writes some for each partition."""
 LOG_END_BYTES = 1 << 16
 
 

@@ -3,14 +3,16 @@
 import asyncio
 import threading
 from concurrent.futures import Future
+from pathlib import Path
 from typing import Any
 
 import pytest
 from minutewheel.broker.errors import BrokerError
 from minutewheel.broker.kafka_admin import Admin, answered
 from minutewheel.broker.kafka_client import Connection
-from minutewheel.broker.kafka_topics import TopicLimits, plan
+from minutewheel.broker.kafka_topics import TopicLimits, TopicPlan, plan
 from minutewheel.broker.wire import Message
+from minutewheel.deploy.services import down, server, up
 
 PATIENCE_S = 30
 
@@ -80,3 +82,28 @@ async def test_a_topic_from_its_making_to_its_end(corner: Any) -> None:
     await broker.create_topics({f"{name}.other": 1})
     with pytest.raises(BrokerError):
         await admin.bounds(f"{name}.never", [0])
+
+
+@pytest.mark.real
+async def test_after_a_restart_of_the_broker_the_bounds_are_answered_at_once(tmp_path: Path) -> None:
+    """Its partitions have leaders with new numbers; who has the old ones is refused."""
+    try:
+        connection = Connection(up(["kafka"], tmp_path).kafka)
+        asker = Admin(connection)
+        await asker.create({"kept": TopicPlan(4, 1, {})})
+        async with asyncio.timeout(30):
+            while await bounds_of(asker) is None:  # noqa: ASYNC110 - it has been made, and leads its partitions later
+                await asyncio.sleep(0.2)
+        one = server("kafka", tmp_path)
+        await asyncio.to_thread(one.kill)
+        await asyncio.to_thread(one.start)
+        assert await asker.bounds("kept", range(4)) == [(0, 0)] * 4
+    finally:
+        down(tmp_path)
+
+
+async def bounds_of(asker: Admin) -> list[tuple[int, int]] | None:
+    try:
+        return await asker.bounds("kept", range(4))
+    except BrokerError:
+        return None

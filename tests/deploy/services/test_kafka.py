@@ -31,3 +31,8 @@ def test_no_topic_makes_itself_and_one_broker_is_enough(settings: dict[str, str]
 
 def test_the_cluster_s_id_is_what_kafka_takes() -> None:
     assert len(base64.urlsafe_b64decode(f"{kafka.CLUSTER_ID}==")) == 16
+
+
+def test_it_is_not_ready_before_its_log_says_so() -> None:
+    placed = Placed("kafka", "kafka", 1, "127.0.0.1", {"client": 1, "controller": 2})
+    assert not kafka.ready(placed, [placed], "[KafkaRaftServer nodeId=1] starting")
