@@ -15,7 +15,7 @@ from msgspec import Struct
 
 from .errors import BrokerError
 from .kafka_client import Connection, made
-from .kafka_errors import STALE, StaleLeader, cause, text
+from .kafka_errors import STALE, StaleMetadata, cause, text
 from .kafka_topics import TopicFound, TopicPlan
 
 T = TypeVar("T")
@@ -100,7 +100,7 @@ class Admin:
                     self._offsets(topic, partitions, kafka.OffsetSpec.earliest()),
                     self._offsets(topic, partitions, kafka.OffsetSpec.latest()),
                 )
-            except StaleLeader:
+            except StaleMetadata:
                 if not left:
                     raise
                 await asyncio.to_thread(self._asked, lambda: self._client.list_topics(topic, timeout=self._answer_s))
@@ -200,6 +200,6 @@ def _raise_any(answers: Sequence[Any], *, but: int | None = None) -> None:
     for answer in answers:
         if isinstance(answer, KafkaException):
             if (code := cause(answer).code()) != but:
-                raise (StaleLeader if code in STALE else BrokerError)(text(cause(answer))) from answer
+                raise (StaleMetadata if code in STALE else BrokerError)(text(cause(answer))) from answer
         elif isinstance(answer, BaseException):
             raise answer

@@ -65,7 +65,7 @@ STALE: Final = frozenset(
 """The asker knows an old leader, or an old number of its."""
 
 
-class StaleLeader(BrokerError):
+class StaleMetadata(BrokerError):
     """Ask for the leaders, then again."""
 
 
