@@ -28,6 +28,8 @@ from .wire import Message, Record
 WATCH_S = 1.0
 SETTLE_S = 0.05
 """How long the brokers are given to tell each other of a topic, before they are asked again."""
+SETTLE_MAX_S = 30.0
+"""How long busy brokers may take to make or drop some hundred partitions."""
 
 
 class KafkaBroker:
@@ -304,9 +306,9 @@ class KafkaBroker:
                 break
 
     async def _tries(self, why: str) -> AsyncIterator[None]:
-        """Try again, for as long as an answer may take; then `BrokerError`."""
+        """Try again, until the brokers should have settled it; then `BrokerError`."""
         loop = asyncio.get_running_loop()
-        until = loop.time() + self._connection.answer_ms / 1_000
+        until = loop.time() + SETTLE_MAX_S
         while loop.time() < until:
             yield
             await asyncio.sleep(SETTLE_S)
