@@ -4,6 +4,8 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 JAVA := openjdk-17-jre-headless maven
+# Folders without a pure test: not even read for them.
+IMPURE := acceptance conformance interop simulation
 
 .PHONY: demo test check format simulate services java clean
 
@@ -24,7 +26,7 @@ check: $(STAMP)
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports --no-cache
-	$(BIN)/pytest -q -m pure -n 2
+	$(BIN)/pytest -q -m pure -n 2 $(IMPURE:%=--ignore=tests/%)
 
 test: check java
 	$(BIN)/pytest -q -m "not pure"
