@@ -241,14 +241,17 @@ async def _open_embedded(settings: Settings, stack: AsyncExitStack, *, create: b
 async def _open_real(settings: Settings, stack: AsyncExitStack) -> Installation:
     from . import fleet
 
-    installation = await _real_parts(settings, stack, await fleet.open_cassandra(settings, stack))
+    connection = await fleet.open_cassandra(settings, stack)
+    installation = await _real_parts(settings, stack, connection, await fleet.open_broker(settings, stack))
     if not await installation.is_set_up():
         raise NotSetUp
     await installation.declare(settings.queues)
     return installation
 
 
-async def _real_parts(settings: Settings, stack: AsyncExitStack, connection: "CassandraConnection") -> Installation:
+async def _real_parts(
+    settings: Settings, stack: AsyncExitStack, connection: "CassandraConnection", broker: Broker
+) -> Installation:
     from . import fleet
 
     return Installation(
@@ -256,7 +259,7 @@ async def _real_parts(settings: Settings, stack: AsyncExitStack, connection: "Ca
         f"the fleet {settings.topics.prefix} at {', '.join(settings.kafka.bootstrap)}",
         await fleet.open_store(settings, connection),
         await fleet.open_ledger(settings, connection),
-        await fleet.open_broker(settings, stack),
+        broker,
         fleet.open_coordinator(settings, stack),
     )
 
@@ -268,7 +271,7 @@ async def set_up(settings: Settings) -> None:
     async with AsyncExitStack() as stack:
         connection = await fleet.open_cassandra(settings, stack)
         await fleet.set_up_cassandra(settings, connection)
-        installation = await _real_parts(settings, stack, connection)
+        installation = await _real_parts(settings, stack, connection, await fleet.open_broker(settings, stack))
         await installation.set_up()
         await installation.declare(settings.queues)
 
@@ -281,9 +284,10 @@ async def faults(settings: Settings) -> list[str]:
         connection = await fleet.open_cassandra(settings, stack)
         if found := await fleet.cassandra_faults(settings, connection):
             return found
-        installation = await _real_parts(settings, stack, connection)
+        broker = await fleet.open_broker(settings, stack)
+        installation = await _real_parts(settings, stack, connection, broker)
         queues = [queue.name for queue in await installation.store.queues()]
-        found = await fleet.topic_faults(settings, await fleet.open_broker(settings, stack), queues)
+        found = await fleet.topic_faults(settings, broker, queues)
         if not await installation.is_set_up():
             found.append("the shards have not begun: `minutewheel setup` lets them")
         return found
