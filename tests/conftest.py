@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import pytest
 from confluent_kafka.admin import AdminClient
@@ -19,6 +19,8 @@ from hypothesis import settings
 from kazoo.client import KazooClient
 from minutewheel.deploy.services import OnDemand, Product, ServiceError, default_folder, down
 from minutewheel.settings import Settings, load
+from minutewheel.store.cassandra_bridge import Access, CassandraConnection
+from minutewheel.store.cassandra_schema import apply_schema
 from minutewheel.wiring import set_up
 
 # How long an example takes says more of the machine's other work than of ours.
@@ -50,6 +52,32 @@ def services(pytestconfig: pytest.Config) -> Iterator[Services]:
     made = Services(default_folder())
     yield made
     pytestconfig.stash[STARTED] += made.started
+
+
+class Keyspace(NamedTuple):
+    access: Access
+    name: str
+
+
+@pytest.fixture(scope="session")
+def keyspace(services: Services) -> Iterator[Keyspace]:
+    """A keyspace of this run's own, with its tables."""
+    host, _, port = services.cassandra.rpartition(":")
+    made = Keyspace(Access((host,), int(port)), f"mw_test_{secrets.token_hex(4)}")
+
+    async def create() -> None:
+        connection = await CassandraConnection.open(made.access)
+        assert await apply_schema(connection, made.name, {"class": "SimpleStrategy", "replication_factor": 1}) == []
+        await connection.close()
+
+    async def drop() -> None:
+        connection = await CassandraConnection.open(made.access)
+        await connection.alter(f"DROP KEYSPACE {made.name}")
+        await connection.close()
+
+    asyncio.run(create())
+    yield made
+    asyncio.run(drop())
 
 
 @dataclass(frozen=True)

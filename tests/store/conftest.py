@@ -1,19 +1,12 @@
-"""What the tests of the Cassandra twin share: a keyspace of their own, and a wire that can be held or cut."""
+"""What the tests of the Cassandra twin share: a connection to the keyspace, and a wire that can be held or cut."""
 
 import asyncio
-import secrets
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator
 from contextlib import suppress
-from typing import Any, NamedTuple
+from typing import Any
 
 import pytest
 from minutewheel.store.cassandra_bridge import Access, CassandraConnection
-from minutewheel.store.cassandra_schema import apply_schema
-
-
-class Keyspace(NamedTuple):
-    access: Access
-    name: str
 
 
 class Wire:
@@ -86,40 +79,15 @@ class Wire:
         to.close()
 
 
-def access_of(address: str, **changes: Any) -> Access:
-    host, _, port = address.rpartition(":")
-    return Access((host,), int(port), **changes)
-
-
-@pytest.fixture(scope="session")
-def keyspace(services: Any) -> Iterator[Keyspace]:
-    """A keyspace of this run's own, with its tables."""
-    made = Keyspace(access_of(services.cassandra), f"mw_test_{secrets.token_hex(4)}")
-
-    async def create() -> None:
-        connection = await CassandraConnection.open(made.access)
-        assert await apply_schema(connection, made.name, {"class": "SimpleStrategy", "replication_factor": 1}) == []
-        await connection.close()
-
-    async def drop() -> None:
-        connection = await CassandraConnection.open(made.access)
-        await connection.alter(f"DROP KEYSPACE {made.name}")
-        await connection.close()
-
-    asyncio.run(create())
-    yield made
-    asyncio.run(drop())
-
-
 @pytest.fixture
-async def connection(keyspace: Keyspace) -> AsyncIterator[CassandraConnection]:
+async def connection(keyspace: Any) -> AsyncIterator[CassandraConnection]:
     connection = await CassandraConnection.open(keyspace.access)
     yield connection
     await connection.close()
 
 
 @pytest.fixture
-async def wire(keyspace: Keyspace) -> AsyncIterator[Wire]:
+async def wire(keyspace: Any) -> AsyncIterator[Wire]:
     wire = Wire(keyspace.access.contact_points[0], keyspace.access.port)
     yield wire
     await wire.close()
