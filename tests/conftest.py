@@ -59,9 +59,9 @@ class Keyspace(NamedTuple):
     name: str
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def keyspace(services: Services) -> Iterator[Keyspace]:
-    """A keyspace of this run's own, with its tables."""
+    """A keyspace of this module's own, with its tables: what another has set up is not begun anew."""
     host, _, port = services.cassandra.rpartition(":")
     made = Keyspace(Access((host,), int(port)), f"mw_test_{secrets.token_hex(4)}")
 

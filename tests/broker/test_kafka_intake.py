@@ -31,19 +31,24 @@ PATIENCE_S = 60
 
 
 class Torn:
-    """A broker whose client ends, for the dispatcher, right after a forwarded command was acknowledged."""
+    """A broker whose client sends nothing after a forwarded command, and ends when that was acknowledged."""
 
     def __init__(self, broker: KafkaBroker, forwarded: str) -> None:
         self._broker = broker
         self._forwarded = forwarded
+        self._last_sent = False
         self.torn = asyncio.Event()
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._broker, name)
 
     async def produce(self, messages: Sequence[Message]) -> list[Produced | BrokerError]:
+        last = any(message.topic == self._forwarded for message in messages)
+        if self._last_sent:
+            await asyncio.Event().wait()
+        self._last_sent = last
         answers = await self._broker.produce(messages)
-        if any(message.topic == self._forwarded for message in messages):
+        if last:
             self.torn.set()
             await asyncio.Event().wait()
         return answers
