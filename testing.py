@@ -51,7 +51,7 @@ from .worker.threads import Threads
 START = datetime(2030, 1, 1, 9, tzinfo=UTC)
 HOLD_MS = 30_000
 CHUNK = 2_000
-UNHURRIED = Limits(checkpoint_ms=0, close_look_ms=3_600_000, closes_max=1_000)
+UNHURRIED = Limits(checkpoint_ms=0, checkpoint_relaxed_ms=0, close_look_ms=3_600_000, closes_max=1_000)
 """Nobody waits for a minute to be closed here."""
 MEMBER = "virtual"
 

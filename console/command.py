@@ -16,7 +16,7 @@ from typing import Annotated, Any, NoReturn, TypeVar
 
 import typer
 
-from .exits import ExitCode, Failure, failure_of
+from .exits import ExitCode, Failure, failure_of, unexpected
 from .output import Output
 
 COMMON = "Common options"
@@ -96,9 +96,7 @@ def _perform(function: Callable[..., Answer], given: dict[str, Any]) -> int:
     except Exception as error:
         if common["debug"]:
             raise
-        failure = failure_of(error) or Failure(
-            f"{type(error).__name__}: {error} (unexpected; --debug shows the traceback)"
-        )
+        failure = failure_of(error) or unexpected(error)
         output.error(str(failure))
         return failure.code
     return code or ExitCode.OK

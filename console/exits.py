@@ -3,7 +3,10 @@
 The numbers are stable: scripts may count on them. An error is one line; the traceback is for `--debug`.
 """
 
+from collections.abc import Iterator
 from enum import IntEnum
+from pathlib import Path
+from traceback import extract_tb
 
 
 class ExitCode(IntEnum):
@@ -61,3 +64,23 @@ def failure_of(error: Exception) -> Failure | None:
         case StoreError() | BrokerError() | CoordinatorError() | ClientError() | OSError():
             return Failure(str(error))
     return None
+
+
+def unexpected(error: Exception) -> Failure:
+    """What to say of a fault in the program: each error, and where it was raised, for one line is all that a log has."""
+    told = "; ".join(_told(one) for one in _leaves(error))
+    return Failure(f"unexpected {told} (--debug shows the traceback)")
+
+
+def _leaves(error: BaseException) -> Iterator[BaseException]:
+    if isinstance(error, BaseExceptionGroup):
+        for one in error.exceptions:
+            yield from _leaves(one)
+    else:
+        yield error
+
+
+def _told(error: BaseException) -> str:
+    calls = extract_tb(error.__traceback__)
+    place = f" at {Path(calls[-1].filename).name}:{calls[-1].lineno}" if calls else ""
+    return f"{type(error).__name__}: {error}{place}"

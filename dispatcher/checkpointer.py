@@ -1,9 +1,10 @@
 """When is progress recorded, and what if nobody knows whether it was?
 
-Every 250 ms if there is something to record, more slowly when the store is slow, at once when the shard is handed
-over: one conditional write a shard, however many tasks it fires. Refused: the shard is another's, and dropped at once
-(rule F). Unknown: a serial read tells whether the fence still stands and whether the checkpoint is there; if not, the
-same one is written again.
+Every second if there is something to record, every 250 ms while a receipt or a decision waits for that, more slowly
+when the store is slow, at once when the shard is handed over: one conditional write a shard, however many tasks it
+fires. What nobody waits for is recorded only so that less is repeated after a crash. Refused: the shard is another's,
+and dropped at once (rule F). Unknown: a serial read tells whether the fence still stands and whether the checkpoint is
+there; if not, the same one is written again.
 """
 
 from ..store.errors import NotApplied
@@ -16,9 +17,10 @@ from .effects import Failed, ReadProgress, Record
 def checkpointing(context: Context) -> Steps[None]:
     """The activity: checkpoint after checkpoint."""
     journal, limits = context.journal, context.limits
-    next_ms = 0
+    began_ms = next_ms = relaxed_ms = 0
     while True:
-        yield Until(journal.dirty, at_ms=next_ms)
+        span = range(began_ms, relaxed_ms)
+        yield Until(lambda span=span: _needed(context, span), at_ms=next_ms, wake_ms=relaxed_ms)  # type: ignore[misc]
         began_ms = context.now_ms
         checkpoint = journal.build([minute for minute in journal.proven() if context.quiet(minute)])
         if not (yield from _record(context, checkpoint)):
@@ -30,7 +32,16 @@ def checkpointing(context: Context) -> Steps[None]:
         context.counts.checkpoints += 1
         context.counts.closed += len(checkpoint.closed)
         pause_ms = min(max(limits.checkpoint_ms, 2 * (context.now_ms - began_ms)), limits.checkpoint_ms_max)
-        next_ms = min(began_ms, context.now_ms) + pause_ms if context.taking else 0
+        since_ms = min(began_ms, context.now_ms)
+        next_ms = since_ms + pause_ms if context.taking else 0
+        began_ms, relaxed_ms = since_ms, since_ms + max(pause_ms, limits.checkpoint_relaxed_ms)
+
+
+def _needed(context: Context, relaxed: range) -> bool:
+    """Is there something to record, and has it waited long enough? A clock that is set back ends the wait."""
+    if context.journal.wanted or not context.taking or context.now_ms not in relaxed:
+        return context.journal.dirty()
+    return False
 
 
 def _record(context: Context, checkpoint: Checkpoint) -> Steps[bool]:

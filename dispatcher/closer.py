@@ -23,6 +23,8 @@ def closing(context: Context) -> Steps[None]:
         minutes = _candidates(context)
         for minute in minutes:
             yield from _prove(context, minute)
+        if len(minutes) == limits.closes_max:
+            journal.wanted = True  # more of them wait
         yield Until(lambda minutes=minutes: all(journal.settled(minute) for minute in minutes))  # type: ignore[misc]
         yield from _put_away(context)
 

@@ -27,6 +27,7 @@ class Limits(Struct, frozen=True, kw_only=True):
     piece_bytes_max: int = 64 << 20
     lead_ms: int = 30_000
     checkpoint_ms: int = 250
+    checkpoint_relaxed_ms: int = 1_000
     checkpoint_ms_max: int = 2_000
     unrecorded_max: int = 200_000
     unrecorded_ms_max: int = 30_000

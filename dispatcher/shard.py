@@ -201,16 +201,20 @@ class Shard:
         if self.life in OVER:
             return
         context = self.context
-        if not context.journal.unrecorded:
+        journal = context.journal
+        if not journal.unrecorded:
             context.recorded_ms = now_ms
         context.memory.fired(dues)
         context.counts.fired += len(dues)
+        # Before so many are unrecorded that firing would stop.
+        if 2 * (journal.unrecorded + len(dues)) >= self._limits.unrecorded_max:
+            journal.wanted = True
         minutes: dict[int, list[Due]] = {}
         for due in dues:
             minutes.setdefault(due.minute, []).append(due)
         for minute, some in minutes.items():
-            context.journal.mark(minute, [due.filing for due in some], "fired")
-            context.journal.count_late(minute, sum(now_ms - due.due_ms > 1_000 for due in some))
+            journal.mark(minute, [due.filing for due in some], "fired")
+            journal.count_late(minute, sum(now_ms - due.due_ms > 1_000 for due in some))
 
     # Time.
 

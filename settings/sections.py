@@ -69,7 +69,8 @@ class Dispatching(Section):
     """How the owner of a shard works."""
 
     lead_ms: Milliseconds = Field(default=30_000, description="how long before its due time a task is loaded")
-    checkpoint_ms: Milliseconds = Field(default=250, description="pause between two records of progress")
+    checkpoint_ms: Milliseconds = Field(default=250, description="pause between records of progress waited for")
+    checkpoint_relaxed_ms: Milliseconds = Field(default=1_000, description="the same when nothing waits for one")
     checkpoint_ms_max: Milliseconds = Field(default=2_000, description="the same when the store is slow")
     unrecorded_max: Count = Field(default=200_000, description="fired and unrecorded tasks at which firing stops")
     unrecorded_ms_max: Milliseconds = Field(default=30_000, description="time without a record at which it stops")
@@ -85,7 +86,7 @@ class Dispatching(Section):
 
     @validates(mode="after")
     def _fits_together(self) -> Self:
-        _in_order(self, "checkpoint_ms", "checkpoint_ms_max", "unrecorded_ms_max")
+        _in_order(self, "checkpoint_ms", "checkpoint_relaxed_ms", "checkpoint_ms_max", "unrecorded_ms_max")
         _in_order(self, "batch_max", "read_ahead")
         return self
 

@@ -21,7 +21,12 @@ async def waits(call: Call, number: Annotated[int, typer.Argument()], word: str 
 def _fails(call: Call, how: Annotated[str, typer.Argument()]) -> None:
     if how == "known":
         raise Failure("[red]it\x1b[0m went wrong", ExitCode.NOT_FOUND)
-    raise TypeError("\x1b[31munexpected")
+    if how == "other":
+        raise TypeError("\x1b[31munexpected")
+    try:
+        raise KeyError(7)
+    except KeyError as error:
+        raise ExceptionGroup("some", [ExceptionGroup("more", [error]), ValueError("odd")]) from None
 
 
 run = CliRunner().invoke
@@ -55,5 +60,14 @@ def test_a_known_failure_is_one_line_and_its_number() -> None:
 def test_an_unexpected_one_has_a_traceback_only_when_asked() -> None:
     result = run(app, ["fails", "other"])
     assert result.exit_code == 1
-    assert result.stderr == "error: TypeError: \\x1b[31munexpected (unexpected; --debug shows the traceback)\n"
+    where = "test_command.py:25 (--debug shows the traceback)"
+    assert result.stderr == f"error: unexpected TypeError: \\x1b[31munexpected at {where}\n"
     assert isinstance(run(app, ["fails", "other", "--debug"]).exception, TypeError)
+
+
+def test_of_a_group_of_unexpected_ones_each_is_told() -> None:
+    """A log holds this one line, and a service that ends so ends for a reason."""
+    result = run(app, ["fails", "many"])
+    assert result.stderr == (
+        "error: unexpected KeyError: 7 at test_command.py:27; ValueError: odd (--debug shows the traceback)\n"
+    )

@@ -66,7 +66,7 @@ def test_a_new_task_is_looked_up_filed_and_pointed_to_without_a_checkpoint_and_a
     done = watch(serving)
     serving.submit(serving.IDS[0], serving.now_ms + HOUR_MS)
     serving.settle()
-    serving.run(500)
+    serving.run(1_100)
     assert done == ["LookUp", "BucketRow", "TaskRow", "Record", "Produce", "Record"]
     assert serving.said() == ["accepted"]
     assert serving.progress().offsets[0] == pack_position(1, 1)

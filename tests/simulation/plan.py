@@ -39,6 +39,7 @@ def draw_plan(random: Random, *, faulty: bool = True) -> Plan:
         piece_rows_max=random.choice([1, 2, 1_000, 1_000]) if tasks_max > 10 else 1_000,
         lead_ms=random.choice([5_000, 30_000]),
         checkpoint_ms=random.choice([250, 1_000, 3_000] if batch_max > 2 else [250, 1_000]),
+        checkpoint_relaxed_ms=random.choice([1_000, 4_000]),
         checkpoint_ms_max=4_000,
         unrecorded_max=random.choice([2, 1_000, 1_000]),
         unrecorded_ms_max=30_000,
