@@ -19,6 +19,7 @@ from .kafka_admin import Admin
 from .kafka_catalog import Catalog, Incarnations
 from .kafka_client import Connection, log
 from .kafka_group import KafkaMember
+from .kafka_looks import SharedLooks
 from .kafka_producer import Publisher
 from .kafka_reader import Reader
 from .kafka_topics import CLOCK, META, TopicFault, TopicLimits, faults, own_topics, plan
@@ -66,6 +67,7 @@ class KafkaBroker:
         self._catalog = Catalog(self._admin.describe)
         self._incarnations = Incarnations(f"{prefix}.{META}", self._look_at, self.produce)
         self._watched: dict[str, tuple[str, int]] = {}
+        self._looks = SharedLooks(self._bounds)
         """The topics that are read, with the id and the number of their making."""
         self._members: list[KafkaMember] = []
         self._watching = asyncio.create_task(self._watch())
@@ -183,8 +185,9 @@ class KafkaBroker:
         return Fetched(records, next_offset, end_offset, incarnation)
 
     async def bounds(self, topic: str, partitions: Sequence[int]) -> list[Bounds]:
-        if not partitions:
-            return []
+        return await self._looks.bounds(topic, partitions) if partitions else []
+
+    async def _bounds(self, topic: str, partitions: Sequence[int]) -> list[Bounds]:
         offsets, (_, incarnation) = await asyncio.gather(self._admin.bounds(topic, partitions), self._making(topic))
         return [Bounds(start, end, incarnation) for start, end in offsets]
 

@@ -151,7 +151,7 @@ class Shard:
         self._move("drain")
         if self._context:
             self._context.taking = False
-            self._activities.stop("load", "close")
+            self._activities.stop("claim", "load", "close")
             self._activities.hasten("checkpoint")
             self._context.memory.withhold()
 
@@ -255,7 +255,7 @@ class Shard:
         return idle and not journal.dirty() and journal.started == journal.succeeded
 
     def _claiming(self) -> Steps[None]:
-        """Claim the shard, see how far its logs go, and start the activities."""
+        """Claim the shard and start to fire; then see how far its logs go, and start what decides by that."""
         now_ms = self._activities.now_ms
         claim = Claim(self.fence, self.member, minute_of(now_ms) + MARKS_AHEAD)
         while True:
@@ -268,15 +268,15 @@ class Shard:
                 return
             yield Until(at_ms=self._activities.now_ms + 100)
         self._context = context = self._begin(answer)
+        self._move("claimed")
+        self._activities.start("load", loading(context, claim.marks_up_to))
+        self._activities.start("checkpoint", checkpointing(context))
         self._ends = yield from insist(self._activities, ReadEnds())
         if context.journal.follows:
             context.stood = self._ends
-        self._move("claimed")
         self._activities.start("apply", applying(context))
         self._activities.start("tell", telling(context))
-        self._activities.start("load", loading(context, claim.marks_up_to))
         self._activities.start("close", closing(context))
-        self._activities.start("checkpoint", checkpointing(context))
 
     def _begin(self, progress: Progress) -> Context:
         """Memory and journal of a new reign. Overdue minutes count as forgotten: what is due now is loaded first."""

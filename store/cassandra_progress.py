@@ -135,7 +135,8 @@ class CassandraProgress:
             if stored.fence >= fence:
                 raise ClaimRefused(stored.fence)
             try:
-                await self._connection.write_if(self._claim(shard, stored, fence, member))
+                if await self._connection.write_if(self._claim(shard, stored, fence, member)):
+                    return await self._claimed(shard, fence, member, marks_up_to)
             except UnknownOutcome as error:
                 failure = error
         raise failure or NotApplied(f"shard {shard} is written to by others")

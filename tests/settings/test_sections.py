@@ -11,7 +11,7 @@ pytestmark = pytest.mark.pure
     [
         ({"worker.renew_ms": 15_001}, "half of hold_ms"),
         ({"dispatcher.checkpoint_ms": 1_001}, "at most checkpoint_relaxed_ms"),
-            ({"dispatcher.checkpoint_relaxed_ms": 2_001}, "at most checkpoint_ms_max"),
+        ({"dispatcher.checkpoint_relaxed_ms": 2_001}, "at most checkpoint_ms_max"),
         ({"dispatcher.checkpoint_ms_max": 30_001}, "at most unrecorded_ms_max"),
         ({"dispatcher.batch_max": 20_001}, "at most read_ahead"),
         ({"limits.headers": 4_000}, "16 bits"),
