@@ -6,6 +6,7 @@ one question wake the event loop once. `BrokerError` for what is not answered.
 
 import asyncio
 import threading
+import time
 from collections.abc import Callable, Collection, Mapping, Sequence
 from concurrent.futures import Future
 from typing import Any, TypeVar
@@ -20,7 +21,7 @@ from .kafka_topics import TopicFound, TopicPlan
 
 T = TypeVar("T")
 
-TRIES = 3
+STALE_PAUSE_S = 0.2
 
 kafka: Any = admin
 """Its package does not say what it exports."""
@@ -92,21 +93,22 @@ class Admin:
         """Start and end of each partition, as those see them who read committed records only.
 
         A broker that was restarted refuses who has the leaders' old numbers, and librdkafka asks for the new ones by
-        itself only after minutes.
+        itself only after minutes; and for a moment it refuses who has the new ones, for it has not learnt them itself.
         """
-        for left in reversed(range(TRIES)):
+        until = time.monotonic() + self._answer_s
+        while True:
             try:
                 starts, ends = await asyncio.gather(
                     self._offsets(topic, partitions, kafka.OffsetSpec.earliest()),
                     self._offsets(topic, partitions, kafka.OffsetSpec.latest()),
                 )
             except StaleMetadata:
-                if not left:
+                if time.monotonic() > until:
                     raise
+                await asyncio.sleep(STALE_PAUSE_S)
                 await asyncio.to_thread(self._asked, lambda: self._client.list_topics(topic, timeout=self._answer_s))
             else:
                 return list(zip(starts, ends, strict=True))
-        raise AssertionError("the last try returns or raises")
 
     async def create(self, plans: Mapping[str, TopicPlan]) -> None:
         """Make those that are missing."""

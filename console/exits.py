@@ -67,7 +67,7 @@ def failure_of(error: Exception) -> Failure | None:
 
 
 def unexpected(error: Exception) -> Failure:
-    """What to say of a fault in the program: each error, and where it was raised, for one line is all that a log has."""
+    """What to say of a fault in the program: each error, and where it was raised; a log has this line alone."""
     told = "; ".join(_told(one) for one in _leaves(error))
     return Failure(f"unexpected {told} (--debug shows the traceback)")
 

@@ -21,7 +21,8 @@ working folder. Variables that Kubernetes makes for a service of our name (`MINU
 
 What must fit together:
 
-- `dispatcher.checkpoint_ms` ≤ `checkpoint_relaxed_ms` ≤ `checkpoint_ms_max` ≤ `unrecorded_ms_max`, and `batch_max` ≤ `read_ahead`
+- `dispatcher.checkpoint_ms` ≤ `checkpoint_relaxed_ms` ≤ `checkpoint_ms_max` ≤ `unrecorded_ms_max`
+- `dispatcher.batch_max` ≤ `read_ahead`
 - `worker.renew_ms` ≤ half of `hold_ms`: a hold outlasts one renewal that fails
 - `limits.payload_bytes` with all headers fits into `broker.max_message_bytes`; `header_bytes` + 16 × `headers` < 65536
 - `retention.worker_outage_ms` < `due_ms` < `ledger_ms`, and `tasks_ms` ≥ `worker_outage_ms`: while a due record may

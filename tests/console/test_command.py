@@ -23,10 +23,14 @@ def _fails(call: Call, how: Annotated[str, typer.Argument()]) -> None:
         raise Failure("[red]it\x1b[0m went wrong", ExitCode.NOT_FOUND)
     if how == "other":
         raise TypeError("\x1b[31munexpected")
+    raise ExceptionGroup("some", [ExceptionGroup("more", [_raised()]), ValueError("odd")])
+
+
+def _raised() -> Exception:
     try:
-        raise KeyError(7)
+        return ValueError({}[7])
     except KeyError as error:
-        raise ExceptionGroup("some", [ExceptionGroup("more", [error]), ValueError("odd")]) from None
+        return error
 
 
 run = CliRunner().invoke
@@ -69,5 +73,5 @@ def test_of_a_group_of_unexpected_ones_each_is_told() -> None:
     """A log holds this one line, and a service that ends so ends for a reason."""
     result = run(app, ["fails", "many"])
     assert result.stderr == (
-        "error: unexpected KeyError: 7 at test_command.py:27; ValueError: odd (--debug shows the traceback)\n"
+        "error: unexpected KeyError: 7 at test_command.py:31; ValueError: odd (--debug shows the traceback)\n"
     )
