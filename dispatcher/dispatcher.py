@@ -25,7 +25,7 @@ from .activity import Asked
 from .clock import Clock
 from .context import Limits
 from .decoding import decoding
-from .due import Due
+from .due import Due, by_shard
 from .gate import Gate
 from .leasing import Leasing
 from .memory import Budget
@@ -40,7 +40,7 @@ CHUNK = 2_000
 """Tasks handed to the producer at once, whatever is due: the loop is never busy with firing alone for long."""
 CHUNKS_IN_FLIGHT = 8
 FETCH_RECORDS = 500
-FETCH_WAIT_MS = 1_000
+FETCH_WAIT_MS = 5_000
 LOOK_MS = 1_000
 LEASE_LOOK_MS = 250
 """The longest pause between two looks at members and owners: what one dispatcher hands over waits for it as long."""
@@ -95,6 +95,7 @@ class Dispatcher:
         self._room: dict[int, asyncio.Event] = {}
         self._readers: dict[int, list[asyncio.Task[None]]] = {}
         self._stirred: set[int] = set()
+        self._moved: set[int] = set()
         self._next_ms: dict[int, int | None] = {}
 
     def stop(self) -> None:
@@ -209,11 +210,13 @@ class Dispatcher:
         now_ms = self._clock.now_ms()
         may_act = self._trust()
         timely = {number for number, at_ms in self._next_ms.items() if at_ms is not None and at_ms <= now_ms}
-        stirred, self._stirred = (self._stirred | timely) & self.shards.keys(), set()
-        for number in stirred:
+        stirred, self._stirred = self._stirred | timely, set()
+        moved, self._moved = self._moved | stirred, set()
+        for number in moved & self.shards.keys():
             shard = self.shards[number]
-            shard.clock_confirmed = self._clock_confirmed
-            self._perform_all(shard, shard.step(now_ms))
+            if number in stirred:
+                shard.clock_confirmed = self._clock_confirmed
+                self._perform_all(shard, shard.step(now_ms))
             if may_act:
                 self.gate.offer(shard.take_due(now_ms, CHUNK), now_ms)
             self._room[number].set()
@@ -280,7 +283,8 @@ class Dispatcher:
             await asyncio.sleep(RETRY_MS / 1_000)
         answer = await self._performer.perform(shard.shard, asked.effect)
         self._perform_all(shard, shard.resume(asked.activity, answer, self._clock.now_ms()))
-        self._stir(shard.shard)
+        self._moved.add(shard.shard)
+        self._wake.set()
 
     async def _read(self, shard: Shard, name: Log) -> None:
         """Read one log of a shard on, for as long as the shard wants any."""
@@ -314,7 +318,7 @@ class Dispatcher:
     # Publishing.
 
     def _send(self, dues: list[Due]) -> None:
-        for number, some in _by_shard(dues).items():
+        for number, some in by_shard(dues).items():
             self.shards[number].released(some)
         self._chunks += 1
         sent = outgoing(dues, self._clock.now_ms(), self._topics, self._queues.silent)
@@ -329,7 +333,7 @@ class Dispatcher:
                     return
                 result = landed(sent, await self._broker.produce([out.message for out in sent]), self._topics)
                 now_ms = self._clock.now_ms()
-                for number, fired in _by_shard(result.fired).items():
+                for number, fired in by_shard(result.fired).items():
                     owners[number].fired(fired, now_ms)
                     self._stir(number)
                 if result.back:
@@ -343,7 +347,7 @@ class Dispatcher:
         """The broker took none of these: offer them again after a moment, as they stood."""
         log.warning("not published, kept", tasks=len(dues))
         await asyncio.sleep(RETRY_MS / 1_000)
-        for number, some in _by_shard(dues).items():
+        for number, some in by_shard(dues).items():
             owners[number].put_back(some)
         self.gate.offer([due for due in dues if due.live], self._clock.now_ms())
 
@@ -391,10 +395,3 @@ async def _together(works: Iterable[Coroutine[Any, Any, None]]) -> None:
     for answer in await asyncio.gather(*works, return_exceptions=True):
         if isinstance(answer, BaseException):
             raise answer
-
-
-def _by_shard(dues: Iterable[Due]) -> dict[int, list[Due]]:
-    groups: dict[int, list[Due]] = {}
-    for due in dues:
-        groups.setdefault(due.shard, []).append(due)
-    return groups

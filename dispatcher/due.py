@@ -1,5 +1,7 @@
 """What is a task called between the wheel and the broker?"""
 
+from collections.abc import Iterable
+
 from msgspec import Struct
 
 from ..store.record import LENGTHS, LENGTHS_AT, QUEUE_AT
@@ -43,3 +45,11 @@ def lane_of(record: bytes) -> tuple[int, bytes]:
     key_bytes, queue_bytes = LENGTHS.unpack_from(record, LENGTHS_AT)
     start = QUEUE_AT + key_bytes
     return record[PRIORITY_AT], record[start : start + queue_bytes]
+
+
+def by_shard(dues: Iterable[Due]) -> dict[int, list[Due]]:
+    """The tasks of each shard, in their order."""
+    groups: dict[int, list[Due]] = {}
+    for due in dues:
+        groups.setdefault(due.shard, []).append(due)
+    return groups

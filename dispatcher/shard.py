@@ -137,7 +137,9 @@ class Shard:
         if self.life in OVER:
             return []
         asked = self._activities.resume(activity, answer, now_ms)
-        return asked + self.step(now_ms)
+        if self._context and self.life not in OVER:
+            self._look_around(self._context)
+        return asked
 
     def deliver(self, log: Log, fetched: Fetched) -> None:
         """A log was read on. The position must be that of `wants`."""

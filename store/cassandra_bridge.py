@@ -43,7 +43,7 @@ AT_ONCE = 8
 """Statements of one call that are built and sent before the first is answered: some milliseconds of the loop."""
 RECONNECT_FIRST_S, RECONNECT_CAP_S = 0.5, 4.0
 HEARTBEAT_S = 10
-PROTOCOL = 5
+PROTOCOL = 4
 """Cassandra 4.0 and later. Named, so that nothing is tried and refused first."""
 DRIVER_LOGS = ("cassandra.cluster", "cassandra.connection", "cassandra.pool")
 
