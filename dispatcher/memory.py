@@ -88,8 +88,14 @@ class Memory:
         if anew:
             rows = [row for row in rows if not self.has(row.due_ms, row.filing)]
         elif late or self.held or self.firing:
-            here = (late, self.held, self.firing)
-            rows = [row for row in rows if not any(row.filing in place for place in here)]
+            # What came late may have made room since, for what is due before it.
+            elsewhere = self.held, self.firing
+            rows = [
+                row
+                for row in rows
+                if not any(row.filing in place for place in elsewhere)
+                and not (row.filing in late and self.wheel.contains(row.due_ms, row.filing))
+            ]
         if not rows:
             return
         records = [row.record for row in rows]

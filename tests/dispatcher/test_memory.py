@@ -153,6 +153,19 @@ def test_where_the_budget_is_used_up_what_is_due_last_makes_room() -> None:
     assert here.count(MINUTE) == here.budget.tasks == 2
 
 
+def test_what_came_late_and_made_room_for_the_reading_comes_back_with_its_page() -> None:
+    here = memory(reach=MINUTE - 1, budget=Budget(1, 1_000))
+    here.begin(MINUTE)
+    late, first = row(2, offset_ms=200), row(1, offset_ms=100)
+    here.remember(late)
+    here.admit(MINUTE, [first], anew=False)
+    assert here.make_room(MINUTE, (first.due_ms, first.filing), reading=True)
+    assert not here.has(late.due_ms, late.filing)
+    here.admit(MINUTE, [late], anew=False)
+    assert here.has(late.due_ms, late.filing)
+    assert here.count(MINUTE) == 2
+
+
 def test_what_is_due_later_than_a_point_could_make_room_for_it() -> None:
     """Also in the same minute: what stands behind the point keeps what was forgotten before it out of memory."""
     memory_ = memory(reach=MINUTE + 1)
