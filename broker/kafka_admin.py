@@ -36,7 +36,11 @@ class Described(Struct, frozen=True):
 
 
 async def answered(futures: Collection["Future[Any]"]) -> list[Any]:
-    """The result or the exception of each, when the last has one; the loop is woken once."""
+    """The result or the `KafkaException` of each, when the last has one; the loop is woken once.
+
+    What the driver raises otherwise (it does not find its way in an answer: "Results length … is different") is no
+    answer either.
+    """
     loop = asyncio.get_running_loop()
     done: asyncio.Future[None] = loop.create_future()
     guard, left = threading.Lock(), len(futures)
@@ -57,7 +61,13 @@ async def answered(futures: Collection["Future[Any]"]) -> list[Any]:
         future.add_done_callback(count)
     if futures:
         await done
-    return [future.exception() or future.result() for future in futures]
+    return [_refusal(error) if (error := future.exception()) else future.result() for future in futures]
+
+
+def _refusal(error: BaseException) -> KafkaException:
+    if isinstance(error, KafkaException):
+        return error
+    return KafkaException(KafkaError(KafkaError._FAIL, f"{type(error).__name__}: {error}"))  # noqa: SLF001 - its name
 
 
 class Admin:
@@ -200,8 +210,5 @@ def _operations(topic: Any) -> frozenset[str] | None:
 
 def _raise_any(answers: Sequence[Any], *, but: int | None = None) -> None:
     for answer in answers:
-        if isinstance(answer, KafkaException):
-            if (code := cause(answer).code()) != but:
-                raise (StaleMetadata if code in STALE else BrokerError)(text(cause(answer))) from answer
-        elif isinstance(answer, BaseException):
-            raise answer
+        if isinstance(answer, KafkaException) and (code := cause(answer).code()) != but:
+            raise (StaleMetadata if code in STALE else BrokerError)(text(cause(answer))) from answer

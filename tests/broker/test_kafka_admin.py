@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from confluent_kafka import KafkaException
 from minutewheel.broker.errors import BrokerError
 from minutewheel.broker.kafka_admin import Admin, answered
 from minutewheel.broker.kafka_client import Connection
@@ -25,7 +26,7 @@ async def test_answers_are_gathered_in_order_with_their_exceptions() -> None:
             if n % 5:
                 future.set_result(n)
             else:
-                future.set_exception(ValueError(str(n)))
+                future.set_exception(KafkaException(n))
 
     thread = threading.Thread(target=answer)
     async with asyncio.timeout(PATIENCE_S):
@@ -35,7 +36,16 @@ async def test_answers_are_gathered_in_order_with_their_exceptions() -> None:
         found = await waiting
     thread.join()
     assert [str(one) for one in found] == [str(n) for n in range(20)]
-    assert [isinstance(one, ValueError) for one in found] == [n % 5 == 0 for n in range(20)]
+    assert [isinstance(one, KafkaException) for one in found] == [n % 5 == 0 for n in range(20)]
+
+
+async def test_what_the_driver_raises_of_an_answer_is_no_answer() -> None:
+    """It would end a dispatcher, where the question is to be asked again."""
+    future: Future[Any] = Future()
+    future.set_exception(RuntimeError("Results length 63 is different from future-map length 64"))
+    (found,) = await answered([future])
+    assert isinstance(found, KafkaException)
+    assert "RuntimeError: Results length 63" in found.args[0].str()
 
 
 async def test_no_question_has_no_answer() -> None:
