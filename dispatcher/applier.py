@@ -3,7 +3,8 @@
 The one writer of the shard's rows, one batch at a time (rules U and X): look the keys up; decide; one checkpoint if
 an existing row changes (rules M and N), the regular one, never an extra one; bucket rows (rule A); task rows;
 remember what lies within the reach; then the teller has it, and the next batch comes. The batch grows with the
-backlog: what costs is the number of statements, not of rows.
+backlog: what costs is the number of statements, not of rows. What only ends a task is gathered until shortly before
+the next record of progress is made anyway, for it needs one.
 """
 
 from collections.abc import Iterable, Sequence
@@ -21,14 +22,18 @@ from .effects import LookUp, ReadDue, ReadFilings, ReadLetters, Write
 from .intake import Item
 from .teller import hand_over
 
+LOOK_UP_MS = 100
+"""So long before a record of progress the ends that it allows are taken, to be looked up."""
+
 
 def applying(context: Context) -> Steps[None]:
     """The activity: for ever, batch after batch, while the shard takes any."""
     intake = context.intake
     while True:
-        yield Until(lambda: context.taking and intake.ready())
+        gathered_ms = context.relaxed.stop - LOOK_UP_MS
+        yield Until(lambda: context.taking and (intake.ready() or _ends(context)), wake_ms=gathered_ms)
         context.applying = True
-        batch = intake.take(context.limits.batch_max)
+        batch = intake.take(context.limits.batch_max, ends=_ends(context))
         yield from _complete_outcomes(context, batch)
         decided = yield from _decide(context, [item for item in batch if item.decides])
         if any(decision.existing for decision in decided):
@@ -38,6 +43,12 @@ def applying(context: Context) -> Steps[None]:
         yield from _write(context, decided)
         hand_over(context, batch, decided)
         context.applying = False
+
+
+def _ends(context: Context) -> bool:
+    """Are ends to be taken: is a record of progress near, or have enough come together?"""
+    waiting = context.intake.ends
+    return waiting > 0 and (waiting >= context.limits.batch_max or context.recording_soon(LOOK_UP_MS))
 
 
 def _complete_outcomes(context: Context, batch: Iterable[Item]) -> Steps[None]:

@@ -17,10 +17,9 @@ from .effects import Failed, ReadProgress, Record
 def checkpointing(context: Context) -> Steps[None]:
     """The activity: checkpoint after checkpoint."""
     journal, limits = context.journal, context.limits
-    began_ms = next_ms = relaxed_ms = 0
     while True:
-        span = range(began_ms, relaxed_ms)
-        yield Until(lambda span=span: _needed(context, span), at_ms=next_ms, wake_ms=relaxed_ms)  # type: ignore[misc]
+        at_ms = context.pause.stop if context.taking else 0
+        yield Until(lambda: _needed(context), at_ms=at_ms, wake_ms=context.relaxed.stop)
         began_ms = context.now_ms
         checkpoint = journal.build([minute for minute in journal.proven() if context.quiet(minute)])
         if not (yield from _record(context, checkpoint)):
@@ -33,15 +32,13 @@ def checkpointing(context: Context) -> Steps[None]:
         context.counts.closed += len(checkpoint.closed)
         pause_ms = min(max(limits.checkpoint_ms, 2 * (context.now_ms - began_ms)), limits.checkpoint_ms_max)
         since_ms = min(began_ms, context.now_ms)
-        next_ms = since_ms + pause_ms if context.taking else 0
-        began_ms, relaxed_ms = since_ms, since_ms + max(pause_ms, limits.checkpoint_relaxed_ms)
+        context.pause = range(since_ms, since_ms + pause_ms)
+        context.relaxed = range(since_ms, since_ms + max(pause_ms, limits.checkpoint_relaxed_ms))
 
 
-def _needed(context: Context, relaxed: range) -> bool:
-    """Is there something to record, and has it waited long enough? A clock that is set back ends the wait."""
-    if context.journal.wanted or not context.taking or context.now_ms not in relaxed:
-        return context.journal.dirty()
-    return False
+def _needed(context: Context) -> bool:
+    """Is there something to record, and has it waited long enough?"""
+    return (not context.taking or context.recording_soon()) and context.journal.dirty()
 
 
 def _record(context: Context, checkpoint: Checkpoint) -> Steps[bool]:

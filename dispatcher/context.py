@@ -90,6 +90,8 @@ class Context:
         self.untold: list[Untold] = []
         self.telling = False
         self.recorded_ms = self.began_ms = activities.now_ms
+        self.pause = self.relaxed = range(0)
+        """The time in which nothing is recorded, and that in which only what is waited for is (see `checkpointer`)."""
         self.stood: Offsets = (0, 0, 0)
         """How far the logs went when the reign began, if another had reigned before."""
         self._filing: dict[int, int] = {}
@@ -104,6 +106,11 @@ class Context:
         journal.wanted = True
         number = journal.started + 1
         yield Until(lambda: journal.succeeded >= number)
+
+    def recording_soon(self, within_ms: int = 0) -> bool:
+        """Is what is new recorded within this time? A clock that is set back ends all waiting."""
+        span = self.pause if self.journal.wanted else self.relaxed
+        return self.now_ms not in range(span.start, span.stop - within_ms)
 
     def doubtful(self, row: TaskRow) -> bool:
         """May the row's filing, not marked, have gone out all the same?

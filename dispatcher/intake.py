@@ -4,7 +4,8 @@ One *reader* a log keeps the records as they came: the offset moves past those a
 receipt included (rule O), and where nothing is left it stands at the end of what was read, for offsets have gaps.
 The read-ahead is bounded; of its commands the nearest due goes first, but those of one key keep their order in their
 log, and a batch takes at most one of a key (rules U and X). An outcome waits until the record of its filing is
-applied (rule W), and what follows it in its log and of its key waits behind it.
+applied (rule W), and what follows it in its log and of its key waits behind it. One that only says that its task is
+done is in no hurry: such *ends* stand in a line of their own, and are taken when the caller wants them.
 """
 
 from collections import deque
@@ -64,6 +65,8 @@ class Item(Struct, gc=False, eq=False):
 
 
 Decode = Callable[[Log, Record, int], Sequence[Item]]
+_Head = tuple[int, int, Item]
+"""The first of its key in its log: urgency, turn, item."""
 
 
 class _Delivered(Struct, gc=False, eq=False):
@@ -122,9 +125,10 @@ class Intake:
         self._mine: set[int] = set()
         self._orders: dict[Log, dict[str, deque[Item] | None]] = {log: {} for log in Log}
         """log → key → what waits behind the first of that key, which few keys have."""
-        self._heads: list[tuple[int, int, Item]] = []
+        self._heads: list[_Head] = []
+        self._ends: deque[_Head] = deque()
         self._taken: set[str] = set()
-        self._behind: dict[str, list[tuple[int, int, Item]]] = {}
+        self._behind: dict[str, list[_Head]] = {}
         self._plain: deque[Item] = deque()
         self._early: list[tuple[Item, int]] = []
         self._turn = 0
@@ -151,22 +155,32 @@ class Intake:
         self._wake_early()
 
     def ready(self) -> bool:
+        """Is there anything to take besides ends?"""
         return bool(self._plain or self._heads)
 
-    def take(self, limit: int) -> list[Item]:
+    @property
+    def ends(self) -> int:
+        """How many outcomes wait that only say that their tasks are done."""
+        return len(self._ends)
+
+    def take(self, limit: int, *, ends: bool = True) -> list[Item]:
         """The next batch: at most one item of a key, and none of a key of which one is not done."""
         batch: list[Item] = []
         while self._plain and len(batch) < limit:
             batch.append(self._plain.popleft())
+        while ends and self._ends and len(batch) < limit:
+            self._take(self._ends.popleft(), batch)
         while self._heads and len(batch) < limit:
-            head = heappop(self._heads)
-            key = head[2].key
-            if key in self._taken:
-                self._behind.setdefault(key, []).append(head)
-            else:
-                self._taken.add(key)
-                batch.append(head[2])
+            self._take(heappop(self._heads), batch)
         return batch
+
+    def _take(self, head: "_Head", batch: list[Item]) -> None:
+        item = head[2]
+        if item.key in self._taken:
+            self._behind.setdefault(item.key, []).append(head)
+        else:
+            self._taken.add(item.key)
+            batch.append(item)
 
     def remembered(self, filing: int) -> None:
         """I wrote this filing and have passed the step that remembers it (rule V)."""
@@ -181,7 +195,7 @@ class Intake:
             if not isinstance(item.what, Rejection):
                 self._taken.discard(item.key)
                 for head in self._behind.pop(item.key, ()):
-                    heappush(self._heads, head)
+                    self._line_up(head)
                 self._advance(item)
         self._wake_early()
 
@@ -218,7 +232,14 @@ class Intake:
             self._early.append((item, self.readers[log_of(item.what.filing)].fetches))
         else:
             self._turn += 1
-            heappush(self._heads, (_urgency_ms(item), self._turn, item))
+            self._line_up((_urgency_ms(item), self._turn, item))
+
+    def _line_up(self, head: "_Head") -> None:
+        what = head[2].what
+        if isinstance(what, Outcome) and what.kind == "done":
+            self._ends.append(head)
+        else:
+            heappush(self._heads, head)
 
     def _advance(self, item: Item) -> None:
         order, key = self._orders[item.log], item.key
@@ -253,7 +274,7 @@ def _record_position(position: int) -> int:
 
 
 def _urgency_ms(item: Item) -> int:
-    """Nearest due first; outcomes, and what ends a task, before all."""
+    """Nearest due first; what is tried again, and what ends a task, before all."""
     if isinstance(item.what, _TIMED):
         return item.what.due_ms
     return 0

@@ -424,7 +424,7 @@ def test_a_queue_without_outcomes_settles_when_it_is_published(benches: Callable
     bench.silent = {"metrics"}
     bench.claim()
     bench.submit(bench.IDS[0], bench.now_ms, queue="metrics")
-    bench.run(1_000)
+    bench.run(2_000)
     assert len(bench.delivered("metrics")) == 1
     assert bench.row(bench.IDS[0]).state == "done"
     assert bench.said() == ["accepted", "done"]
@@ -445,3 +445,50 @@ def test_case_41_a_task_that_the_broker_no_longer_takes_goes_to_the_dead_letters
     assert letter.reason.startswith("too_large")
     assert bench.row(big).state == "dead"
     assert Counter(bench.said()) == {"accepted": 3, "dead": 1}
+
+
+def test_what_only_ends_tasks_is_gathered_for_one_record_a_second_and_delays_nobody(serving: Any) -> None:
+    count = 8
+    serving.submit_many({serving.IDS[n]: serving.now_ms for n in range(count)})
+    serving.run(1_500)
+    ended = serving.delivered()
+    assert len(ended) == count
+    done = watch(serving)
+    for n, delivered in enumerate(ended):
+        serving.report(delivered)
+        serving.settle()
+        serving.submit(serving.IDS[count + n], serving.now_ms, receipt=None)
+        serving.settle()
+        assert len(serving.delivered()) == count + n + 1  # at once: no record is waited for before it
+        serving.run(120)
+    serving.run(1_000)
+    assert 1 <= done.count("Record") <= 3
+    assert {serving.row(serving.IDS[n]).state for n in range(count)} == {"done"}
+
+
+def test_what_fails_is_not_gathered(serving: Any) -> None:
+    """Its next attempt may be due before long."""
+    serving.submit(serving.IDS[0], serving.now_ms)
+    serving.run(1_500)
+    serving.submit(serving.IDS[1], serving.now_ms)
+    serving.run(400)
+    serving.report(serving.delivered()[0], "failed", delay_ms=1)
+    serving.run(300)
+    assert len(serving.delivered()) == 3
+
+
+def test_a_batch_of_ends_is_not_gathered_further(bench: Any) -> None:
+    bench.claim(limits=Limits(batch_max=2))
+    bench.run(1_000)
+    for n in range(3):
+        bench.submit(bench.IDS[n], bench.now_ms, receipt=None)
+    bench.run(2_500)
+    bench.submit(bench.IDS[3], bench.now_ms, receipt=None)
+    bench.run(100)
+    first, second, third, _ = bench.delivered()
+    bench.report(first)
+    bench.run(300)
+    assert {bench.row(one.id).state for one in (first, second, third)} == {"scheduled"}
+    bench.report(second)
+    bench.run(300)
+    assert [bench.row(one.id).state for one in (first, second, third)] == ["done", "done", "scheduled"]
