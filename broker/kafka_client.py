@@ -11,8 +11,10 @@ from typing import Any
 from msgspec import Struct
 
 from .errors import BrokerError
+from .kafka_log import Repeats
 
 log = logging.getLogger("minutewheel.kafka")
+log.addFilter(Repeats())
 
 RECONNECT_MAX_MS = 1_000
 """A broker that comes back is found within a second."""

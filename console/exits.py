@@ -21,7 +21,7 @@ class ExitCode(IntEnum):
     REFUSED = 3
     """Some of the input was refused; the rest was taken."""
     NOT_FOUND = 4
-    """There is no such task, queue or data folder."""
+    """There is no such task, queue or data folder, or the fleet is not set up."""
     IN_USE = 5
     """Another dispatcher has the data folder."""
     NO_ANSWER = 6
@@ -42,7 +42,7 @@ def failure_of(error: Exception) -> Failure | None:
     from ..broker.errors import BrokerError
     from ..coordinator import CoordinatorError, DataFolderInUse
     from ..settings import SettingsError
-    from ..store.errors import StoreError
+    from ..store.errors import NoSchema, StoreError
     from ..wiring import NoDataFolder, NotSetUp
     from ..worker import ClientError, NoAnswer
 
@@ -55,7 +55,7 @@ def failure_of(error: Exception) -> Failure | None:
             return Failure(str(error), ExitCode.USAGE)
         case InvalidTask():
             return Failure(f"{error.code}: {error.message}", ExitCode.REFUSED)
-        case NoDataFolder() | NotSetUp():
+        case NoDataFolder() | NotSetUp() | NoSchema():
             return Failure(str(error), ExitCode.NOT_FOUND)
         case DataFolderInUse():
             return Failure(str(error), ExitCode.IN_USE)

@@ -69,7 +69,13 @@ def _coloured() -> bool:
 
 
 def _as_json(_: Any, __: str, event: MutableMapping[str, Any]) -> str:
-    return json_text({name: value if isinstance(value, int | float) else str(value) for name, value in event.items()})
+    return json_text({name: _json_value(value) for name, value in event.items()})
+
+
+def _json_value(value: object) -> object:
+    if isinstance(value, list | tuple | set | frozenset):
+        return [_json_value(one) for one in value]
+    return value if isinstance(value, int | float) else str(value)
 
 
 def _spell_out(_: Any, __: str, event: MutableMapping[str, Any]) -> MutableMapping[str, Any]:

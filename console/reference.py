@@ -94,7 +94,7 @@ def _codes() -> Iterator[str]:
         ExitCode.FAILED: "it was not done, or what was checked does not hold",
         ExitCode.USAGE: "the command line or the settings make no sense",
         ExitCode.REFUSED: "some of the input was refused; the rest was taken",
-        ExitCode.NOT_FOUND: "there is no such task, or no data folder",
+        ExitCode.NOT_FOUND: "there is no such task, or no data folder, or the fleet is not set up",
         ExitCode.IN_USE: "another dispatcher has the data folder",
         ExitCode.NO_ANSWER: "the command was accepted, but nobody answered in time: is a dispatcher running?",
     }

@@ -31,7 +31,7 @@ class CassandraStore:
     async def open(cls, connection: CassandraConnection, keyspace: str, *, keep: Keep | None = None) -> Self:
         """Prepare what is needed. The connection stays the caller's, to be closed after the store.
 
-        `StoreError` for a keyspace that was not set up, `NewerSchema` for one of a later release.
+        `NoSchema` for a keyspace that was not set up, `NewerSchema` for one of a later release.
         """
         parts = await parts_of(connection, keyspace)
         rows = await CassandraRows.open(connection, keyspace, parts, keep or Keep())

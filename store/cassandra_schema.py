@@ -14,7 +14,7 @@ from pathlib import Path
 from msgspec import Struct
 
 from .cassandra_bridge import CassandraConnection
-from .errors import NewerSchema, StoreError
+from .errors import NewerSchema, NoSchema, StoreError
 
 VERSION = 1
 PARTS = 64
@@ -91,10 +91,10 @@ async def check_schema(
 
 
 async def parts_of(connection: CassandraConnection, keyspace: str) -> int:
-    """The number of groups of task rows. `StoreError` if the keyspace was not set up, `NewerSchema` if by a later
+    """The number of groups of task rows. `NoSchema` if the keyspace was not set up, `NewerSchema` if by a later
     release."""
     check_name(keyspace)
-    missing = StoreError(f"keyspace {keyspace} is not set up: run `minutewheel setup`")
+    missing = NoSchema(f"keyspace {keyspace}")
     try:
         meta = await _meta(connection, keyspace)
     except StoreError as error:

@@ -21,6 +21,13 @@ class ClaimRefused(StoreError):
         self.stored = stored
 
 
+class NoSchema(StoreError):
+    """Nothing of ours is where the tables should be."""
+
+    def __init__(self, place: str) -> None:
+        super().__init__(f"{place} is not set up: run `minutewheel setup`")
+
+
 class NewerSchema(StoreError):
     """A later release has made the file, with tables that this one does not know."""
 

@@ -7,8 +7,8 @@ from minutewheel.broker.errors import BrokerError
 from minutewheel.console.exits import ExitCode, Failure, failure_of
 from minutewheel.coordinator import DataFolderInUse
 from minutewheel.settings import SettingsError
-from minutewheel.store.errors import StoreError
-from minutewheel.wiring import NoDataFolder
+from minutewheel.store.errors import NoSchema, StoreError
+from minutewheel.wiring import NoDataFolder, NotSetUp
 
 pytestmark = pytest.mark.pure
 
@@ -19,6 +19,8 @@ pytestmark = pytest.mark.pure
         (SettingsError("x"), 2),
         (InvalidTask(Code.BAD_ID, "x"), 3),
         (NoDataFolder(Path("x")), 4),
+        (NotSetUp(), 4),
+        (NoSchema("keyspace x"), 4),
         (DataFolderInUse("x", 1), 5),
         (NoAnswer("x"), 6),
         (NotAccepted("x"), 1),

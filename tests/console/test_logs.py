@@ -28,7 +28,7 @@ def logged(monkeypatch: pytest.MonkeyPatch, form: Literal["auto", "text", "json"
     err = io.StringIO()
     monkeypatch.setattr(sys, "stderr", err)
     logs.set_up(level, form, err)
-    structlog.get_logger("minutewheel.test").info("ours\x1b[31m", key="[red]\x1b[0m\nx", shard=3)
+    structlog.get_logger("minutewheel.test").info("ours\x1b[31m", key="[red]\x1b[0m\nx", shard=3, queues=("a", "b"))
     logging.getLogger("minutewheel.worker").warning("theirs %s", "\x1b[1m")
     try:
         wrong()
@@ -45,6 +45,7 @@ def test_json_has_one_document_a_line_from_both_ways_of_logging(monkeypatch: pyt
         3,
         "info",
     )
+    assert ours["queues"] == ["a", "b"]
     assert (theirs["event"], theirs["logger"], theirs["level"]) == ("theirs \\x1b[1m", "minutewheel.worker", "warning")
     assert "ValueError: wrong \\x1b[2m" in failed["exception"]
 

@@ -141,8 +141,8 @@ def changed_unchecked() -> Doubles:
 def offset_first() -> Doubles:
     take, done = Intake.take, Intake.done
 
-    def takes(self: Intake, limit: int) -> Any:
-        batch = take(self, limit)
+    def takes(self: Intake, limit: int, **chosen: Any) -> Any:
+        batch = take(self, limit, **chosen)
         done(self, batch)
         return batch
 
@@ -220,8 +220,10 @@ def filed_where_it_stood() -> Doubles:
 def several_of_a_key() -> Doubles:
     """One item of each log, though they be of one key."""
 
-    def take(self: Intake, limit: int) -> Any:
+    def take(self: Intake, limit: int, *, ends: bool = True) -> Any:
         batch = [self._plain.popleft() for _ in range(min(limit, len(self._plain)))]
+        while ends and self._ends and len(batch) < limit:
+            batch.append(self._ends.popleft()[2])
         while self._heads and len(batch) < limit:
             batch.append(heappop(self._heads)[2])
         return batch

@@ -32,6 +32,8 @@ CLOCK_LOOK_MS = 1_000
 CLOCK_OFFSET_MAX_MS = 500
 CHUNKS_IN_FLIGHT = 3
 RETRY_MS = 200
+IDLE_MS = 5_000
+"""A member takes a turn so often, whatever its shards say."""
 
 
 class Host(Protocol):
@@ -42,6 +44,7 @@ class Host(Protocol):
     def hand(self, deed: Deed) -> None: ...
     def wake(self, member: "Member") -> None: ...
     def after(self, pause_ms: int, member: "Member", work: Callable[..., None], *args: object) -> None: ...
+    def turned(self, member: "Member") -> None: ...
     def taken(self, member: "Member", shard: Shard) -> None: ...
     def due_taken(self, member: "Member", dues: list[Due], now_ms: int) -> None: ...
     def behind(self, member: "Member", shard: Shard, log: Log, offset: int) -> bool: ...
@@ -98,7 +101,7 @@ class Member:
         self.unreleased: set[int] = set()
         self.slack_until_ms = 0
         self.paused_until_ms = 0
-        self.turn_at_ms: int | None = None
+        self._turn_at_ms: int | None = None
         self._host = host
         self._decoder = decoder
         self._queues = queues
@@ -149,6 +152,22 @@ class Member:
         return shard
 
     # Turns.
+
+    def turn_by(self, at_ms: int) -> None:
+        """Take a turn at the latest then, on the world's clock."""
+        if self._turn_at_ms is None or at_ms < self._turn_at_ms:
+            self._turn_at_ms = at_ms
+            self._host.after(at_ms - self._host.now_ms, self, self._turn_at, at_ms)
+
+    def _turn_at(self, at_ms: int) -> None:
+        if self.dead or self._turn_at_ms != at_ms:
+            return
+        self._turn_at_ms = None
+        self.turn()
+        self._host.turned(self)
+        if self.shards:
+            next_ms, soon_ms = self.next_ms(), self._host.now_ms + IDLE_MS
+            self.turn_by(max(self._host.now_ms + 1, soon_ms if next_ms is None else min(soon_ms, next_ms)))
 
     def turn(self) -> None:
         now_ms = self.clock.now_ms()

@@ -256,22 +256,7 @@ class Races:
         drive(member.leasing.leave())
 
     def wake(self, member: Member) -> None:
-        self._turn_at(member, self.now_ms)
-
-    def _turn_at(self, member: Member, at_ms: int) -> None:
-        if member.turn_at_ms is None or at_ms < member.turn_at_ms:
-            member.turn_at_ms = at_ms
-            self.after(at_ms - self.now_ms, member, self._turn, member, at_ms)
-
-    def _turn(self, member: Member, at_ms: int) -> None:
-        if member.dead or member.turn_at_ms != at_ms:
-            return
-        member.turn_at_ms = None
-        member.turn()
-        if member.shards:
-            next_ms = member.next_ms()
-            soon_ms = self.now_ms + 5_000
-            self._turn_at(member, max(self.now_ms + 1, min(soon_ms, next_ms if next_ms is not None else soon_ms)))
+        member.turn_by(self.now_ms)
 
     # The host.
 
@@ -285,6 +270,8 @@ class Races:
     def say(self, *what: Any) -> None:
         if self._traced:
             self.trace.append((self.now_ms - START_MS, " ".join(map(str, what))))
+
+    def turned(self, member: Member) -> None: ...
 
     def taken(self, member: Member, shard: Shard) -> None:
         self._shards.append(shard)
@@ -344,7 +331,7 @@ class Races:
         self._ends[topic, partition] = offset + 1
         if topic in self._logs:
             if self._owner:
-                self._turn_at(self._owner, self.now_ms + self.random.randrange(3))
+                self._owner.turn_by(self.now_ms + self.random.randrange(3))
             return
         record = Record(topic, partition, offset, self.now_ms, message.key, message.value, message.headers)
         if topic == topics.receipts:

@@ -31,7 +31,6 @@ from .workers import Workers
 
 POLL_MS = 10_000
 TAIL_MS = 900_000
-IDLE_MS = 5_000
 TIGHT = 10
 """A read-ahead of so few records is used up by fresh tasks that wait for a checkpoint."""
 LATE_MS = (300, 2_000, 12_000, 40_000)
@@ -245,25 +244,12 @@ class World:
         self.after(self.random.randrange(500, 3_000), member, self._balance, member)
 
     def wake(self, member: Member) -> None:
-        self._turn_at(member, self.now_ms)
-
-    def _turn_at(self, member: Member, at_ms: int) -> None:
-        if member.turn_at_ms is None or at_ms < member.turn_at_ms:
-            member.turn_at_ms = at_ms
-            self.after(at_ms - self.now_ms, member, self._turn, member, at_ms)
-
-    def _turn(self, member: Member, at_ms: int) -> None:
-        if member.dead or member.turn_at_ms != at_ms:
-            return
-        member.turn_at_ms = None
-        member.turn()
-        self.invariants.memory(member)
-        if member.shards:
-            next_ms = member.next_ms()
-            soon_ms = self.now_ms + IDLE_MS
-            self._turn_at(member, max(self.now_ms + 1, min(soon_ms, next_ms if next_ms is not None else soon_ms)))
+        member.turn_by(self.now_ms)
 
     # The host of members.
+
+    def turned(self, member: Member) -> None:
+        self.invariants.memory(member)
 
     def taken(self, member: Member, shard: Shard) -> None:
         self.reigns.append(shard)
@@ -287,7 +273,7 @@ class World:
         if topic in self.topics.logs:
             for member in self.members:
                 if partition in member.shards:
-                    self._turn_at(member, self.now_ms + self.random.randrange(1, 10))
+                    member.turn_by(self.now_ms + self.random.randrange(1, 10))
 
     # Deeds.
 

@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator
 import pytest
 from minutewheel.store import cassandra_schema as made
 from minutewheel.store.cassandra_bridge import CassandraConnection
-from minutewheel.store.errors import NewerSchema, StoreError
+from minutewheel.store.errors import NewerSchema, NoSchema, StoreError
 
 REPLICATION: dict[str, str | int] = {"class": "SimpleStrategy", "replication_factor": 1}
 
@@ -37,7 +37,7 @@ async def test_what_differs_is_told_and_set_up_makes_what_is_missing(
     connection: CassandraConnection, empty: str
 ) -> None:
     assert await made.check_schema(connection, empty) == [f"keyspace {empty} is missing"]
-    with pytest.raises(StoreError, match="minutewheel setup"):
+    with pytest.raises(NoSchema, match="minutewheel setup"):
         await made.parts_of(connection, empty)
     assert await made.apply_schema(connection, empty, REPLICATION, parts=512) == []
     assert await made.apply_schema(connection, empty, REPLICATION, parts=64) == []
