@@ -29,7 +29,7 @@ from cassandra.policies import (
 )
 from cassandra.query import tuple_factory
 
-from .cassandra_errors import classified, worst
+from .cassandra_errors import busy, classified, worst
 from .errors import NotApplied, StoreError
 
 T = TypeVar("T")
@@ -41,6 +41,8 @@ Statement = Any
 
 AT_ONCE = 8
 """Statements of one call that are built and sent before the first is answered: some milliseconds of the loop."""
+BUSY_S, BUSY_MAX_S = 0.02, 5.0
+"""How soon a request is offered again for which no connection had room, and for how long."""
 RECONNECT_FIRST_S, RECONNECT_CAP_S = 0.5, 4.0
 HEARTBEAT_S = 10
 PROTOCOL = 4
@@ -164,6 +166,20 @@ class CassandraConnection:
     async def _execute(
         self, statement: Statement, *, reads: bool, paging_state: bytes | None = None
     ) -> tuple[list[Row], bytes | None]:
+        """One request, offered again while large ones fill the sockets' buffers: such a one was certainly not sent."""
+        give_up = self._loop.time() + BUSY_MAX_S
+        while True:
+            try:
+                return await self._ask(statement, paging_state)
+            except StoreError:
+                raise
+            except Exception as error:
+                if not busy(error) or self._loop.time() >= give_up:
+                    raise classified(error, reads=reads) from error
+            await asyncio.sleep(BUSY_S)
+
+    async def _ask(self, statement: Statement, paging_state: bytes | None) -> tuple[list[Row], bytes | None]:
+        """Raise what the driver raises; `NotApplied` for what failed on the way out."""
         if self._closed:
             raise NotApplied("the connection is closed")
         await self._slots.acquire()
@@ -172,15 +188,15 @@ class CassandraConnection:
             asked = self._session.execute_async(statement, paging_state=paging_state)
         except Exception as error:
             self._slots.release()
-            raise classified(error, reads=True) from error  # it failed on the way out
+            raise classified(error, reads=True) from error
         put = self.completions.put
         asked.add_callbacks(
             callback=lambda rows: put((answered, rows, asked._paging_state, None)),  # noqa: SLF001 - it has no other name
-            errback=lambda error: put((answered, None, None, classified(error, reads=reads))),
+            errback=lambda error: put((answered, None, None, error)),
         )
         return await answered
 
-    def _settle(self, answer: tuple[asyncio.Future[Any], list[Row] | None, bytes | None, StoreError | None]) -> None:
+    def _settle(self, answer: tuple[asyncio.Future[Any], list[Row] | None, bytes | None, Exception | None]) -> None:
         """A request is in flight until it is answered, also when nobody waits for it any more."""
         answered, rows, paging_state, error = answer
         self._slots.release()

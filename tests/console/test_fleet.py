@@ -86,7 +86,7 @@ def serves(process: "subprocess.Popen[str]") -> Any:
 def test_a_fleet_from_its_set_up_to_its_end(hall: Hall) -> None:
     missing = {"faults": [f"keyspace {keyspace_of(hall)} is missing"]}
     assert hall.run("setup", "--check") == (ExitCode.FAILED, [missing])
-    assert hall.run("shards") == (ExitCode.FAILED, [])
+    assert hall.run("shards") == (ExitCode.NOT_FOUND, [])
     assert hall.run("setup") == (ExitCode.OK, [{"faults": []}])
     _, before = hall.run("shards")
     assert hall.run("setup") == (ExitCode.OK, [{"faults": []}])

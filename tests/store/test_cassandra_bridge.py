@@ -6,6 +6,8 @@ import threading
 from typing import Any
 
 import pytest
+from cassandra.cluster import NoHostAvailable
+from cassandra.connection import ConnectionBusy
 from minutewheel.store.cassandra_bridge import AT_ONCE, Access, CassandraConnection, Completions, all_of, in_one_line
 from minutewheel.store.errors import NotApplied, StoreError, UnknownOutcome
 
@@ -164,3 +166,40 @@ async def test_pages_are_followed_to_the_end(connection: CassandraConnection) ->
     select.fetch_size = 3
     assert await connection.read(select.bind(())) == whole
     assert len(whole) > 100
+
+
+class CrowdedSession:
+    """The driver's, whose sockets' buffers are full at first."""
+
+    def __init__(self, *, full_for: int, error: Exception) -> None:
+        self.asked = 0
+        self._full_for = full_for
+        self._error = error
+        self._paging_state = None
+
+    def execute_async(self, statement: object, paging_state: object) -> "CrowdedSession":
+        self.asked += 1
+        return self
+
+    def add_callbacks(self, callback: Any, errback: Any) -> None:
+        if self.asked <= self._full_for:
+            errback(self._error)
+        else:
+            callback([(True,)])
+
+
+async def test_what_found_no_room_in_a_socket_is_offered_again() -> None:
+    crowded = NoHostAvailable("none", {"a": ConnectionBusy("overloaded"), "b": ConnectionBusy("overloaded")})
+    session = CrowdedSession(full_for=2, error=crowded)
+    connection = CassandraConnection(None, session, in_flight_max=1)
+    assert await connection.write_if("any") is True
+    assert session.asked == 3
+
+
+async def test_what_may_have_been_sent_is_not_offered_again() -> None:
+    mixed = NoHostAvailable("none", {"a": ConnectionBusy("overloaded"), "b": OSError("broken")})
+    for error, kind in ((mixed, NotApplied), (OSError("broken"), UnknownOutcome)):
+        session = CrowdedSession(full_for=1, error=error)
+        with pytest.raises(kind):
+            await CassandraConnection(None, session, in_flight_max=1).write("any")
+        assert session.asked == 1
