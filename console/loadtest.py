@@ -1,7 +1,8 @@
 """How fast is it on this machine? The load tests, from the command line."""
 
 from collections.abc import Callable, Coroutine, Iterator, Mapping
-from typing import TYPE_CHECKING, Annotated, Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import msgspec
 import typer
@@ -12,9 +13,11 @@ from .exits import ExitCode, Failure
 from .progress import Tell, bars
 
 if TYPE_CHECKING:
+    from ..loadtest.day import DayReport
     from ..loadtest.wheel import WheelReport
     from .output import Output
 
+TASKS_MAX = 10_000_000_000
 FIGURES = ("load", "load_lists", "fire", "fire_ticks", "cancel", "late", "worst_tick", "memory")
 
 
@@ -85,6 +88,67 @@ async def lifecycle(
     await _measured(call, totals, lambda tell: run_lifecycle(call.settings, tasks, tell))
 
 
+def count_of(text: str) -> int:
+    """A number of tasks, in either of two forms: 1000000 or 1e6."""
+    try:
+        count = float(text.replace("_", ""))
+    except ValueError:
+        raise typer.BadParameter(f"{text!r} is no number (1000000 and 1e6 are)") from None
+    if not (count.is_integer() and 1_000 <= count <= TASKS_MAX):
+        raise typer.BadParameter(f"from 1000 to {TASKS_MAX:,} whole tasks can be played, not {text}")
+    return int(count)
+
+
+def day(
+    call: Call,
+    tasks: Annotated[int, typer.Option(parser=count_of, metavar="NUMBER", help="How many, such as 1e9.")] = 1_000_000,
+    virtual: Annotated[bool, typer.Option("--virtual", help="In virtual time: the only way there is.")] = False,
+    profile: Annotated[
+        Literal["steady", "day", "campaign", "soak", "cancel-heavy", "retry-storm", "far-future"],
+        typer.Option(help="Which load: see docs/loadtest.md."),
+    ] = "day",
+    seed: Annotated[int, typer.Option(help="Of due times, tenants and changes.")] = 1,
+    processes: Annotated[int, typer.Option(min=0, max=256, help="Side by side; 0 is one for each core.")] = 0,
+    parts: Annotated[int, typer.Option(min=1, max=96, help="Hand-overs of each dispatcher, and steps of the run.")] = 8,
+    turn_ms: Annotated[int, typer.Option("--turn", min=10, max=1_000, help="Virtual milliseconds of a turn.")] = 100,
+    folder: Annotated[
+        Path | None, typer.Option(help="Where what is done is kept, to go on after an interruption.")
+    ] = None,
+    report: Annotated[Path | None, typer.Option(help="Write the report to this file too, as JSON.")] = None,
+    plant: Annotated[
+        Literal["loss", "duplicate", "early"] | None, typer.Option(help="Put in a fault, to see it found.")
+    ] = None,
+) -> None:
+    """Play a day of so many tasks in virtual time, and prove that each fired once, and none early."""
+    from ..loadtest.day import OtherRun, cores, plan_of, run_day, scratch_of, tasks_of
+
+    if not virtual:
+        raise Failure("a day is played in virtual time: say --virtual", ExitCode.USAGE)
+    plan = plan_of(profile, tasks, seed, parts=parts, turn_ms=turn_ms, plant=plant)
+    kept = folder or scratch_of(plan)
+    try:
+        with bars(call.output, {"fired": tasks_of(plan)}) as tell:
+            played = run_day(plan, kept, processes or cores(), tell)
+    except OtherRun as error:
+        raise Failure(str(error), ExitCode.USAGE) from None
+    plain = msgspec.to_builtins(played)
+    if report:
+        report.write_bytes(msgspec.json.format(msgspec.json.encode(plain)))
+    if call.output.json:
+        call.output.document(plain)
+    else:
+        call.output.table(("", "figure", "budget", "met"), rows_of(plain))
+    _judge(played, kept)
+
+
+def _judge(played: "DayReport", kept: Path) -> None:
+    if not played.complete:
+        done = f"{played.parts_played} of {played.parts} parts are done"
+        raise Failure(f"interrupted: {done}, and kept in {kept}; the same command goes on from there")
+    if not played.proven:
+        raise Failure("not proven: see lost, duplicated, early, mismatched and unfinished")
+
+
 async def _measured(
     call: Call, totals: Mapping[str, int | None], run: Callable[[Tell], Coroutine[Any, Any, Struct]]
 ) -> None:
@@ -108,7 +172,9 @@ async def _measured(
 def rows_of(report: Mapping[str, Any], above: str = "") -> Iterator[list[str]]:
     """A row for each figure of a report: its dotted name, itself, and what the budget says if there is one."""
     for name, value in report.items():
-        if not isinstance(value, dict):
+        if isinstance(value, bool | str | list):
+            yield [above + name, str(value), "", ""]
+        elif not isinstance(value, dict):
             yield [above + name, f"{value:,}", "", ""]
         elif "budget" in value:
             yield [above + name, f"{value['figure']:,}", f"{value['budget']:,}", "yes" if value["met"] else "NO"]

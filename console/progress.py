@@ -19,9 +19,17 @@ def bars(output: Output, totals: Mapping[str, int | None]) -> Iterator[Tell]:
     if not output.live:
         yield _untold
         return
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+    from rich.progress import (
+        BarColumn,
+        MofNCompleteColumn,
+        Progress,
+        TextColumn,
+        TimeElapsedColumn,
+        TimeRemainingColumn,
+    )
 
-    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
+    name, left = TextColumn("{task.description}"), TimeRemainingColumn()
+    columns = (name, BarColumn(), MofNCompleteColumn(), TimeElapsedColumn(), left)
     with Progress(*columns, console=output.console(output.err), transient=True) as progress:
         ids = {name: progress.add_task(name, total=total) for name, total in totals.items()}
         yield lambda name, completed: progress.update(ids[name], completed=completed)

@@ -12,7 +12,7 @@ from ..store.task import MINUTE_MS, BucketRow
 from .activity import Steps, Until, insist
 from .context import Context
 from .effects import Drop, PutClosing
-from .loader import counting, read_page
+from .loader import read_page
 
 
 def closing(context: Context) -> Steps[None]:
@@ -50,9 +50,9 @@ def _prove(context: Context, minute: int) -> Steps[None]:
     while cursors:
         rows = yield from read_page(context, minute, min(cursors), cursors)
         count += len(rows)
-        rest += counting(context, minute, rows)
+        rest += context.journal.counting(minute, rows)
     rest = [row for row in rest if not context.memory.has(row.due_ms, row.filing)]
-    rest = counting(context, minute, rest)
+    rest = context.journal.counting(minute, rest)
     if rest:
         context.counts.remainders += len(rest)
         context.memory.admit(minute, rest, anew=True)

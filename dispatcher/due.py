@@ -1,5 +1,6 @@
 """What is a task called between the wheel and the broker?"""
 
+from collections import defaultdict
 from collections.abc import Iterable
 
 from msgspec import Struct
@@ -49,7 +50,7 @@ def lane_of(record: bytes) -> tuple[int, bytes]:
 
 def by_shard(dues: Iterable[Due]) -> dict[int, list[Due]]:
     """The tasks of each shard, in their order."""
-    groups: dict[int, list[Due]] = {}
+    groups: defaultdict[int, list[Due]] = defaultdict(list)
     for due in dues:
-        groups.setdefault(due.shard, []).append(due)
+        groups[due.shard].append(due)
     return groups

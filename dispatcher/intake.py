@@ -20,6 +20,8 @@ from ..broker.port import Fetched
 from ..broker.wire import Message, Record
 from ..store.position import (
     INDEX_BITS,
+    POSITION_BITS,
+    POSITION_MASK,
     Log,
     filing_number,
     log_of,
@@ -200,7 +202,7 @@ class Intake:
         self._wake_early()
 
     def applied(self, filing: int) -> bool:
-        return self.readers[log_of(filing)].applied(position_of(filing))
+        return self.readers[filing >> POSITION_BITS].applied(filing & POSITION_MASK)
 
     def counts(self, filing: int) -> bool:
         """Does a bucket row of this reign count?"""

@@ -6,12 +6,13 @@ the comments are those of DESIGN.md, section 4.
 """
 
 from collections import deque
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Literal
 
-from ..store.position import POSITION_BITS, log_of, position_of, write_timestamp
+from ..store.position import POSITION_BITS, POSITION_MASK, position_of, write_timestamp
 from ..store.progress import Checkpoint, Closing, Marks, NewMarks, Progress, mix
-from ..store.task import minute_of
+from ..store.record import FENCE, FENCE_AT
+from ..store.task import BucketRow, minute_of
 from .intake import Intake
 
 Kind = Literal["fired", "removed"]
@@ -132,7 +133,19 @@ class Journal:
         if fence == self.fence:
             return self._intake.counts(filing)
         ends = self._reigns.get(fence)
-        return ends is not None and position_of(filing) < ends[log_of(filing)]
+        return ends is not None and filing & POSITION_MASK < ends[filing >> POSITION_BITS]
+
+    def counting(self, minute: int, rows: Sequence[BucketRow]) -> list[BucketRow]:
+        """Those of a minute's rows that are not marked and count."""
+        marks = self.marks(minute)
+        fired, removed, valid, fence = marks.fired, marks.removed, self.valid, FENCE.unpack_from
+        return [
+            row
+            for row in rows
+            if (filing := row.filing) not in fired
+            and filing not in removed
+            and valid(filing, fence(row.record, FENCE_AT)[0])
+        ]
 
     # Writing.
 

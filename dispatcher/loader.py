@@ -7,9 +7,6 @@ forgotten: the minute goes on a list and is read again when there is room. The m
 start on that list, so that what is due now is loaded first.
 """
 
-from collections.abc import Sequence
-
-from ..store.record import fence_of
 from ..store.task import MINUTE_MS, BucketRow
 from .activity import Steps, Until, insist
 from .context import Context
@@ -83,7 +80,7 @@ def _load(context: Context, minute: int) -> Steps[None]:
                 memory.end(minute, forget=cursors[piece])
                 return
         rows = yield from read_page(context, minute, piece, cursors)
-        memory.admit(minute, counting(context, minute, rows), anew=anew)
+        memory.admit(minute, context.journal.counting(minute, rows), anew=anew)
     memory.end(minute)
 
 
@@ -96,9 +93,3 @@ def read_page(context: Context, minute: int, piece: int, cursors: dict[int, tupl
     else:
         cursors[piece] = rows[-1].due_ms, rows[-1].filing
     return rows
-
-
-def counting(context: Context, minute: int, rows: Sequence[BucketRow]) -> list[BucketRow]:
-    """Those that are not marked and count."""
-    marks, valid = context.journal.marks(minute), context.journal.valid
-    return [row for row in rows if row.filing not in marks and valid(row.filing, fence_of(row.record))]

@@ -89,12 +89,13 @@ class Memory:
             rows = [row for row in rows if not self.has(row.due_ms, row.filing)]
         elif late or self.held or self.firing:
             # What came late may have made room since, for what is due before it.
-            elsewhere = self.held, self.firing
+            held, firing = self.held, self.firing
             rows = [
                 row
                 for row in rows
-                if not any(row.filing in place for place in elsewhere)
-                and not (row.filing in late and self.wheel.contains(row.due_ms, row.filing))
+                if (filing := row.filing) not in held
+                and filing not in firing
+                and not (filing in late and self.wheel.contains(row.due_ms, filing))
             ]
         if not rows:
             return

@@ -4,7 +4,7 @@ Pure. A `Figure` stands beside its budget, and says whether it is met: figures o
 theirs, figures of speed not below.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from msgspec import Struct
 
@@ -44,3 +44,13 @@ def lateness(late_ms: Sequence[int], p50_ms: float, p99_ms: float) -> Lateness:
 def percentile(ordered: Sequence[int], percent: int) -> int:
     """The smallest of them that so many percent are not above."""
     return ordered[max(0, -(-len(ordered) * percent // 100) - 1)]
+
+
+def percentile_of(counts: Mapping[int, int], percent: float) -> int:
+    """The same of values that are counted: value → how often; 0 if there are none."""
+    rest = sum(counts.values()) * percent / 100
+    for value in sorted(counts):
+        rest -= counts[value]
+        if rest <= 0:
+            return value
+    return 0

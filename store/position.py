@@ -16,6 +16,7 @@ INDEX_BITS = 14
 OFFSET_BITS = 40
 INCARNATION_BITS = 7
 POSITION_BITS = INDEX_BITS + OFFSET_BITS + INCARNATION_BITS
+POSITION_MASK = (1 << POSITION_BITS) - 1
 INDEX_LIMIT = 1 << INDEX_BITS
 OFFSET_LIMIT = 1 << OFFSET_BITS
 INCARNATION_LIMIT = 1 << INCARNATION_BITS
@@ -63,7 +64,7 @@ def log_of(filing: int) -> Log:
 
 
 def position_of(filing: int) -> int:
-    return filing & ((1 << POSITION_BITS) - 1)
+    return filing & POSITION_MASK
 
 
 def write_timestamp(fence: int, count: int) -> int:
