@@ -29,7 +29,8 @@ check: $(STAMP)
 	$(BIN)/pytest -q -m pure -n 2 $(IMPURE:%=--ignore=tests/%)
 
 test: check java
-	$(BIN)/pytest -q -m "not pure"
+	$(BIN)/pytest -q -m volume -n 2
+	$(BIN)/pytest -q -m "not pure and not volume"
 
 # Cassandra, Kafka and ZooKeeper from Maven's packages, on ports of their own; `... services down` ends them.
 services: $(STAMP) java

@@ -2,12 +2,14 @@
 
 from collections.abc import Callable, Coroutine, Iterator, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any
 
 import msgspec
 import typer
 from msgspec import Struct
 
+from ..loadtest.profile import Name
+from ..loadtest.virtual.plants import Plant
 from .command import Call
 from .exits import ExitCode, Failure
 from .progress import Tell, bars
@@ -103,10 +105,7 @@ def day(
     call: Call,
     tasks: Annotated[int, typer.Option(parser=count_of, metavar="NUMBER", help="How many, such as 1e9.")] = 1_000_000,
     virtual: Annotated[bool, typer.Option("--virtual", help="In virtual time: the only way there is.")] = False,
-    profile: Annotated[
-        Literal["steady", "day", "campaign", "soak", "cancel-heavy", "retry-storm", "far-future"],
-        typer.Option(help="Which load: see docs/loadtest.md."),
-    ] = "day",
+    profile: Annotated[Name, typer.Option(help="Which load: see docs/loadtest.md.")] = "day",
     seed: Annotated[int, typer.Option(help="Of due times, tenants and changes.")] = 1,
     processes: Annotated[int, typer.Option(min=0, max=256, help="Side by side; 0 is one for each core.")] = 0,
     parts: Annotated[int, typer.Option(min=1, max=96, help="Hand-overs of each dispatcher, and steps of the run.")] = 8,
@@ -115,9 +114,7 @@ def day(
         Path | None, typer.Option(help="Where what is done is kept, to go on after an interruption.")
     ] = None,
     report: Annotated[Path | None, typer.Option(help="Write the report to this file too, as JSON.")] = None,
-    plant: Annotated[
-        Literal["loss", "duplicate", "early"] | None, typer.Option(help="Put in a fault, to see it found.")
-    ] = None,
+    plant: Annotated[Plant | None, typer.Option(help="Put in a fault, to see it found.")] = None,
 ) -> None:
     """Play a day of so many tasks in virtual time, and prove that each fired once, and none early."""
     from ..loadtest.day import OtherRun, cores, plan_of, run_day, scratch_of, tasks_of

@@ -25,6 +25,7 @@ from .figures import Figure, at_most, percentile_of
 from .profile import Name, Profile
 from .virtual.accounts import SAMPLE, Tally
 from .virtual.parts import Interrupted, Plan, Played, parts_in, play_part, played_so_far
+from .virtual.plants import Plant
 
 BILLION = 1_000_000_000
 CPU_US_TASK = 7.2
@@ -88,7 +89,7 @@ class DayReport(Struct, frozen=True, kw_only=True):
 
 
 def plan_of(
-    profile: Name, tasks: int, seed: int, *, parts: int = 8, turn_ms: int = 100, plant: str | None = None
+    profile: Name, tasks: int, seed: int, *, parts: int = 8, turn_ms: int = 100, plant: Plant | None = None
 ) -> Plan:
     """About so many tasks of a load of a billion, each minute as full as it is there.
 
@@ -98,19 +99,16 @@ def plan_of(
     shards = min(SHARDS, max(1, round(tasks * SHARDS / fleet_tasks)))
     whole = Profile(profile, fleet_tasks, seed, MIDNIGHT_MS)
     span = whole.around_nine(0, tasks) if shards == 1 else whole.span
-    return msgspec.convert(
-        {
-            "profile": profile,
-            "fleet_tasks": fleet_tasks,
-            "seed": seed,
-            "shards": shards,
-            "span": (span.start, span.stop),
-            "parts": min(parts, len(span)),
-            "turn_ms": turn_ms,
-            "midnight_ms": MIDNIGHT_MS,
-            "plant": plant,
-        },
-        Plan,
+    return Plan(
+        profile=profile,
+        fleet_tasks=fleet_tasks,
+        seed=seed,
+        shards=shards,
+        span=(span.start, span.stop),
+        parts=min(parts, len(span)),
+        turn_ms=turn_ms,
+        midnight_ms=MIDNIGHT_MS,
+        plant=plant,
     )
 
 

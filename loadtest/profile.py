@@ -56,11 +56,6 @@ class Mix(Struct, frozen=True, kw_only=True):
     failed: float = 0.01
     done: float = 0.005
 
-    @property
-    def applied(self) -> float:
-        """How many a task go through the applier, retries of retries left out."""
-        return self.cancel + self.reschedule + self.late + self.failed + self.done
-
 
 MIXES: dict[Name, Mix] = {
     "cancel-heavy": Mix(cancel=0.2, reschedule=0.1),

@@ -124,10 +124,6 @@ class Accounts:
         tally.mismatched += not (whole and removed == tally.cancelled + tally.moved)
         self.closed[minute] = tally
 
-    def left(self) -> list[int]:
-        """The minutes that are open."""
-        return sorted(self._open)
-
     def waiting(self, *, below: int = 1 << 62, above: int = -1) -> int:
         """How many tasks are in those from `above` on, and `below` that."""
         return sum(one.waiting.count for minute, one in self._open.items() if above <= minute < below)

@@ -12,7 +12,7 @@ from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 
-from msgspec import Struct
+from msgspec import Struct, field
 
 from ...dispatcher.context import Limits
 from ...store.task import MINUTE_MS
@@ -64,7 +64,7 @@ class Played(Struct, kw_only=True):
     now_ms: int = 0
     fired: int = 0
     cpu_s: float = 0.0
-    late_ms: Counter[int] = {}  # type: ignore[assignment]
+    late_ms: Counter[int] = field(default_factory=Counter)
     stages: dict[str, float] = {}
     pace: dict[int, tuple[int, int]] = {}
     memory_bytes: list[int] = []
@@ -82,7 +82,7 @@ class Interrupted(Exception):
 def play_part(plan: Plan, dispatcher: int, folder: Path, tell: Callable[[int], bool]) -> Played:
     """Play the next part, and write down where it ended. `tell` takes what is fired, and says whether to go on."""
     profile = plan.load()
-    played, tracks = _state(plan, profile, dispatcher, folder)
+    played, tracks = played_so_far(plan, dispatcher, folder), _tracks(plan, profile, dispatcher, folder)
     part = played.parts
     cpu_s = time.process_time()
     player = Player(tracks, played.now_ms, plan.turn_ms, Limits())
@@ -112,12 +112,13 @@ def play_part(plan: Plan, dispatcher: int, folder: Path, tell: Callable[[int], b
 
 
 def played_so_far(plan: Plan, dispatcher: int, folder: Path) -> Played:
-    """What is on file."""
-    return (
-        _state(plan, plan.load(), dispatcher, folder)[0]
-        if _file(folder, dispatcher).exists()
-        else _none(plan, dispatcher)
-    )
+    """What is on file; the world of the shards, which stands behind it there, is not read."""
+    file = _file(folder, dispatcher)
+    if not file.exists():
+        return Played(dispatcher=dispatcher, now_ms=plan.load().start_ms)
+    with file.open("rb") as stream:
+        played: Played = pickle.load(stream)  # noqa: S301 - written by `_save`
+    return played
 
 
 def parts_in(folder: Path) -> list[Path]:
@@ -133,22 +134,22 @@ def memory_bytes() -> int:
         return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1_024
 
 
-def _none(plan: Plan, dispatcher: int) -> Played:
-    return Played(dispatcher=dispatcher, now_ms=plan.load().start_ms, late_ms=Counter())
-
-
-def _state(plan: Plan, profile: Profile, dispatcher: int, folder: Path) -> tuple[Played, list[Track]]:
+def _tracks(plan: Plan, profile: Profile, dispatcher: int, folder: Path) -> list[Track]:
     file = _file(folder, dispatcher)
-    if file.exists():
-        played, tracks = pickle.loads(file.read_bytes())  # noqa: S301 - written by `_save`
-        return played, tracks
-    return _none(plan, dispatcher), [Track(profile, shard) for shard in plan.shards_of(dispatcher)]
+    if not file.exists():
+        return [Track(profile, shard) for shard in plan.shards_of(dispatcher)]
+    with file.open("rb") as stream:
+        pickle.load(stream)  # noqa: S301 - as in `played_so_far`
+        tracks: list[Track] = pickle.load(stream)  # noqa: S301 - again
+    return tracks
 
 
 def _save(folder: Path, played: Played, tracks: list[Track]) -> None:
     file = _file(folder, played.dispatcher)
     unfinished = file.with_suffix(".new")
-    unfinished.write_bytes(pickle.dumps((played, tracks)))
+    with unfinished.open("wb") as stream:
+        pickle.dump(played, stream)
+        pickle.dump(tracks, stream)
     unfinished.replace(file)
 
 

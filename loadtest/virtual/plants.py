@@ -5,14 +5,15 @@ duplicate  one published task reaches the broker twice
 early      one task is taken from the wheel before its time
 """
 
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
-from .player import Player, Track
+if TYPE_CHECKING:
+    from .player import Player, Track
 
 Plant = Literal["loss", "duplicate", "early"]
 
 
-def planted(plant: Plant, player: Player, track: Track) -> None:
+def planted(plant: Plant, player: "Player", track: "Track") -> None:
     """Put it into a dispatcher's day, where that has not passed it yet."""
     span = track.profile.span
     minute = track.rows.first + span[len(span) // 2]

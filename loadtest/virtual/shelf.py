@@ -3,12 +3,13 @@
 The store of one shard. What the profile filed is made anew at each reading; what the shard itself writes is kept until
 its minute is dropped, and so are the task rows that commands are about. Progress is kept as a store keeps it, so a new
 owner finds what its predecessor left. Everything is answered at once: it is the player who lets time pass.
-
 """
 
 from bisect import bisect_left, insort
 from collections.abc import Callable, Sequence
 from typing import Any
+
+from msgspec.structs import replace
 
 from ...broker.port import Produced
 from ...dispatcher.effects import (
@@ -52,7 +53,7 @@ class Shelf:
         first = minute_of(profile.start_ms)
         self._far = minute_of(profile.end_ms + FAR_MS_MIN)
         """From this minute on nothing is played: what is filed there is counted, and not kept."""
-        self.checkpoints = self.statements = self.letters = 0
+        self.checkpoints = 0
         self.progress = Progress(
             shard=rows.shard,
             fence=FILERS_FENCE,
@@ -69,17 +70,12 @@ class Shelf:
         """minute → the keys whose task rows are needed until it is dropped."""
 
     def answer(self, effect: Effect) -> object:
-        self.statements += 1
         return _ANSWERS[type(effect)](self, effect)
 
     def know(self, row: TaskRow) -> None:
         """A command or outcome is about to ask for this row, unless the shard has written a newer one."""
         if row.key not in self._tasks:
             self._remember(row)
-
-    def state_of(self, key: str) -> str:
-        row = self._tasks.get(key)
-        return row.state if row else ""
 
     # Progress.
 
@@ -94,14 +90,8 @@ class Shelf:
 
     def _found(self, marks_up_to: int) -> Progress:
         there = self.progress
-        return Progress(
-            shard=there.shard,
-            fence=there.fence,
-            member=there.member,
-            open_minute=there.open_minute,
-            dropped_minute=there.dropped_minute,
-            offsets=there.offsets,
-            last_checkpoint=there.last_checkpoint,
+        return replace(
+            there,
             closed=set(there.closed),
             marks={minute: self._marks(minute) for minute in there.marks if minute <= marks_up_to},
             pieces=dict(there.pieces),
@@ -199,8 +189,6 @@ class Shelf:
             elif isinstance(row, TaskRow):
                 self._take_back(row)
                 self._remember(row)
-            else:
-                self.letters += 1
 
     def _keep(self, row: BucketRow) -> None:
         """Write-once: what comes again is the same filing under another fence."""

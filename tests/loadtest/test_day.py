@@ -12,7 +12,7 @@ import pytest
 from minutewheel.loadtest.day import OtherRun, plan_of, run_day, tasks_of
 from minutewheel.loadtest.profile import Name
 
-pytestmark = [pytest.mark.pure, pytest.mark.timeout(900)]
+pytestmark = [pytest.mark.volume, pytest.mark.timeout(900)]
 
 COMMAND = [sys.executable, "-c", "from minutewheel.console.cli import main; main()"]
 SOME = 60_000
