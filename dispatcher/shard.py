@@ -187,6 +187,7 @@ class Shard:
         if not self._may_fire(now_ms):
             self._blocked_ms = now_ms + BLOCKED_MS
             return []
+        self._blocked_ms = 0  # Of a clock that was set back since, it would be long in coming.
         return self.context.memory.take_due(now_ms, limit)
 
     def released(self, dues: Iterable[Due]) -> None:

@@ -6,6 +6,7 @@ from minutewheel.dispatcher.shard import Life
 from minutewheel.store.position import Log
 from minutewheel.store.task import DeadLetter
 
+from .ground import START_MS
 from .stage import BUCKET, OTHER, PUBLISH, RECEIPT, ROW, SHARD, Stage, writes
 
 pytestmark = pytest.mark.simulation
@@ -165,6 +166,24 @@ def test_a_clock_that_is_set_back_delays_no_checkpoint() -> None:
     stage.submit("z", 4_000)
     stage.pass_time(3_000, a)
     assert [stage.runs(name) for name in ("x", "y", "z")] == [1, 1, 1]
+
+
+def test_a_clock_that_is_set_back_delays_no_firing() -> None:
+    """A clock far ahead stops firing till progress is recorded again; when to look again was a time of that clock."""
+    stage = Stage(Limits(unrecorded_ms_max=5_000))
+    a = stage.owner()
+    stage.submit("x", 1_000)
+    stage.pass_time(1_200, a)
+    a.clock.skew_ms = 90_000
+    stage.pass_time(20, a)
+    a.clock.skew_ms = 0
+    stage.pass_time(2_000, a)
+    stage.submit("y", 8_000)
+    stage.pass_time(START_MS + 7_990 - stage.now_ms, a)
+    (shard,) = a.shards.values()
+    next_ms = shard.next_ms()
+    assert next_ms is not None
+    assert next_ms <= START_MS + 8_000
 
 
 # What else DESIGN.md promises of a shard.
