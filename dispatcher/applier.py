@@ -88,9 +88,7 @@ def _decide(context: Context, items: Sequence[Item]) -> Steps[list[Decision]]:
     """Look up, decide, and let the memory of the shard know at once what may not fire any more."""
     if not items:
         return []
-    keys = [item.key for item in items]
-    found: list[TaskRow] = yield from insist(context.activities, LookUp(keys))
-    rows = {row.key: row for row in found}
+    rows = yield from _rows(context, [item.key for item in items])
     records, letters = yield from _contents(context, items, rows)
     decided = []
     for item in items:
@@ -100,6 +98,15 @@ def _decide(context: Context, items: Sequence[Item]) -> Steps[list[Decision]]:
         _mark(context, decision)
         decided.append(decision)
     return decided
+
+
+def _rows(context: Context, keys: Sequence[str]) -> Steps[dict[str, TaskRow]]:
+    """What stands in the store: what this reign wrote last is known, the rest is looked up."""
+    rows = {row.key: row for row in context.recent.rows(keys)}
+    if unknown := [key for key in keys if key not in rows]:
+        found: list[TaskRow] = yield from insist(context.activities, LookUp(unknown))
+        rows |= {row.key: row for row in found}
+    return rows
 
 
 def _contents(
@@ -154,7 +161,9 @@ def _write(context: Context, decided: Sequence[Decision]) -> Steps[None]:
     filed = [(decision, _placed(context, decision)) for decision in decided if decision.file]
     letters: list[PlainRow] = [decision.letter for decision in decided if decision.letter]
     yield from _put(context, [*(row for _, row in filed), *letters])
-    yield from _put(context, [decision.row for decision in decided if decision.row])
+    rows = [decision.row for decision in decided if decision.row]
+    yield from _put(context, rows)
+    context.recent.written(rows)
     yield from _put(context, [replace(decision.settles, record=b"") for decision in decided if decision.settles])
     for decision, row in filed:
         context.filed(row.minute)

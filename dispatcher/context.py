@@ -12,6 +12,7 @@ from .activity import Activities, Steps, Until
 from .intake import Intake, Item
 from .journal import Journal
 from .memory import Memory
+from .recent import Recent
 
 CLOCKS_APART_MS = 1_000
 """How far a predecessor's clock may have been ahead of mine: each is within half of this of the broker's."""
@@ -84,6 +85,7 @@ class Context:
         self.memory = memory
         self.lose = lose
         self.counts = Counts()
+        self.recent = Recent()
         self.taking = True
         self.closing_allowed = False
         self.applying = False

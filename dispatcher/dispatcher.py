@@ -7,7 +7,6 @@ tasks. Everything runs in one event loop; each wait is bounded by a second, so a
 
 import asyncio
 from collections.abc import Coroutine, Iterable
-from contextlib import suppress
 from typing import Any
 
 import structlog
@@ -43,7 +42,9 @@ FETCH_RECORDS = 500
 FETCH_WAIT_MS = 5_000
 LOOK_MS = 1_000
 LEASE_LOOK_MS = 250
-"""The longest pause between two looks at members and owners: what one dispatcher hands over waits for it as long."""
+"""The longest pause between two looks at members and owners."""
+HAND_OVER_LOOK_MS = 50
+"""The same while another one is to hand over shards to this one: each stands still until the next look."""
 RETRY_MS = 200
 REFUSED = {"fence refused", "claim refused", "another owner"}
 """Why a shard was left, where somebody else had it already: a stale write met the fence, or a lease was taken away."""
@@ -97,6 +98,7 @@ class Dispatcher:
         self._stirred: set[int] = set()
         self._moved: set[int] = set()
         self._next_ms: dict[int, int | None] = {}
+        self._giving: set[int] = set()
 
     def stop(self) -> None:
         """Hand all shards over and end. Safe to call again."""
@@ -129,7 +131,8 @@ class Dispatcher:
                     self._broker.purge()
                 if not self._stopping.is_set():
                     await self._balance()
-                await asyncio.sleep(min(self._leasing.pause_ms, LEASE_LOOK_MS) / 1_000)
+                look_ms = HAND_OVER_LOOK_MS if self._leasing.expects else LEASE_LOOK_MS
+                await asyncio.sleep(min(self._leasing.pause_ms, look_ms) / 1_000)
         except LeaseLost:
             self._trust()
             for shard in list(self.shards):
@@ -140,13 +143,14 @@ class Dispatcher:
     async def _balance(self) -> None:
         try:
             take, give = await self._leasing.moves(self.shards)
-            for shard in give:
-                self.shards[shard].drain()
+            given, self._giving = set(give) - self._giving, set(give)
+            self._drain(given)
             await _together(self._take(shard) for shard in take)
         except CoordinatorUnavailable:
             return
-        if take or give:
-            log.info("shards moved", taken=len(self.shards.keys() & set(take)), given=len(give), owned=len(self.shards))
+        if take or given:
+            taken = len(self.shards.keys() & set(take))
+            log.info("shards moved", taken=taken, given=len(given), owned=len(self.shards))
         self._wake.set()
 
     async def _take(self, number: int, above: int = 0) -> None:
@@ -188,22 +192,18 @@ class Dispatcher:
             await self._bury()
             if self._stopping.is_set():
                 if not going:
-                    self._group.create_task(self._withdraw())
-                going = True
-                self._drain()
+                    self._group.create_task(self._leasing.withdraw())
+                    self._drain(self.shards)
+                    going = True
                 if not self.shards:
                     return
             self._turn()
             await self._sleep()
 
-    async def _withdraw(self) -> None:
-        with suppress(CoordinatorUnavailable, LeaseLost):
-            await self._leasing.withdraw()
-
-    def _drain(self) -> None:
-        for shard in self.shards.values():
-            shard.drain()
-        self._stirred.update(self.shards)
+    def _drain(self, numbers: Iterable[int]) -> None:
+        for number in numbers:
+            self.shards[number].drain()
+            self._stir(number)
 
     def _turn(self) -> None:
         """Let the shards that have something to do take their steps, then let due tasks out."""
@@ -349,6 +349,7 @@ class Dispatcher:
         await asyncio.sleep(RETRY_MS / 1_000)
         for number, some in by_shard(dues).items():
             owners[number].put_back(some)
+            self._stir(number)
         self.gate.offer([due for due in dues if due.live], self._clock.now_ms())
 
     # Surroundings.

@@ -5,6 +5,7 @@ loses its shards), looks at members and owners, and tells the dispatcher what to
 """
 
 from collections.abc import Collection
+from contextlib import suppress
 
 from ..coordinator import (
     Coordinator,
@@ -29,6 +30,8 @@ class Leasing:
         self._membership = membership
         self._clock = clock
         self._settle_ms = settle_ms
+        self.expects = False
+        """At the last look, did another one still hold a shard that is to be mine?"""
         self._sightings = Sightings()
         self._session = Session(Trust(sent_ms, membership.session_timeout_ms), membership.breaks)
 
@@ -71,7 +74,9 @@ class Leasing:
         alive, owners = await self._membership.members(), await self._membership.owners()
         self._sightings = self._sightings.look(alive, now_ms, settle_ms=self._settle_ms)
         counted = self._sightings.counted(now_ms) | {self.member}
-        change = changes(self.member, assign(SHARDS, counted), owners, alive)
+        wanted = assign(SHARDS, counted)
+        self.expects = any(m == self.member != owners.get(s, self.member) for s, m in wanted.items())
+        change = changes(self.member, wanted, owners, alive)
         return [s for s in change.take if s not in mine], [s for s in change.give if s in mine]
 
     async def acquire(self, shard: int, above: int = 0) -> int | None:
@@ -81,8 +86,9 @@ class Leasing:
         await self._membership.release(shard)
 
     async def withdraw(self) -> None:
-        """Let the others count without me: what I release from now on is for them."""
-        await self._membership.withdraw()
+        """Let the others count without me, if it can be said: what I release from now on is for them."""
+        with suppress(CoordinatorUnavailable, LeaseLost):
+            await self._membership.withdraw()
 
     async def leave(self) -> None:
         self._session = self._session.ended()

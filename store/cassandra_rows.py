@@ -220,10 +220,17 @@ class CassandraRows:
     def _task_chunks(self, shard: int, timestamp: int, tasks: Sequence[tuple[TaskRow, int]]) -> "list[_Chunk]":
         """Statements for task rows, each with the seconds that it is to live."""
         by_part = _grouped(tasks, lambda task: part_of(task[0].key, self._parts))
-        made: list[_Chunk] = []
-        for part, group in by_part.items():
-            made += _put_chunks("put task", _tasks_packer(shard, part, timestamp), [group], _task_size)
-        return made
+        pack = self._tasks_packer(shard, timestamp)
+        return _joined_chunks("put task", pack, list(by_part.values()), _task_size)
+
+    def _tasks_packer(self, shard: int, timestamp: int) -> Callable[[tuple[TaskRow, int]], list[bytes]]:
+        of_shard, at, parts = smallint_value(shard), bigint_value(timestamp), self._parts
+
+        def pack(task: tuple[TaskRow, int]) -> list[bytes]:
+            row, ttl_s = task
+            return [of_shard, smallint_value(part_of(row.key, parts)), *_task_values(row), at, int_value(ttl_s)]
+
+        return pack
 
     def _letters_packer(self, shard: int, timestamp: int) -> Callable[[DeadLetter], list[bytes]]:
         of_shard, at, live, settled = (
@@ -268,13 +275,18 @@ def _put_chunks(
 
 
 def _bucket_chunks(shard: int, timestamp: int, rows: Sequence[BucketRow]) -> list[_Chunk]:
-    """Statements for bucket rows. Small rows that are alone in their partition share one: it costs as much as ten."""
     groups = list(_grouped(rows, lambda row: (row.minute, row.piece)).values())
+    return _joined_chunks("put bucket", _buckets_packer(shard, timestamp), groups, _bucket_size)
+
+
+def _joined_chunks(
+    name: str, pack: Callable[[T], list[bytes]], groups: Sequence[Sequence[T]], size: Callable[[T], int]
+) -> list[_Chunk]:
+    """As `_put_chunks`, but small rows that are alone in their partition share a statement: it costs as much as ten."""
     alone = [group[0] for group in groups if len(group) == 1]
-    pack = _buckets_packer(shard, timestamp)
-    joined = chunks(alone, [_bucket_size(row) for row in alone], PARTITIONS_MAX, JOINED_BYTES_MAX)
-    some = _put_chunks("put bucket", pack, [group for group in groups if len(group) > 1], _bucket_size)
-    return some + [("put bucket", pack, run, len(run) > 1) for run in joined]
+    joined = chunks(alone, [size(row) for row in alone], PARTITIONS_MAX, JOINED_BYTES_MAX)
+    some = _put_chunks(name, pack, [group for group in groups if len(group) > 1], size)
+    return some + [(name, pack, run, len(run) > 1) for run in joined]
 
 
 def _grouped(rows: Iterable[T], key: Callable[[T], K]) -> dict[K, list[T]]:
@@ -319,11 +331,6 @@ def _buckets_packer(shard: int, timestamp: int) -> Callable[[BucketRow], list[by
         row.record,
         at,
     ]
-
-
-def _tasks_packer(shard: int, part: int, timestamp: int) -> Callable[[tuple[TaskRow, int]], list[bytes]]:
-    of_shard, of_part, at = smallint_value(shard), smallint_value(part), bigint_value(timestamp)
-    return lambda task: [of_shard, of_part, *_task_values(task[0]), at, int_value(task[1])]
 
 
 def _task_values(row: TaskRow) -> tuple[bytes, ...]:

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from .jars import jars
-from .java import java
+from .java import OPTIONS, java
 from .probe import cassandra_serves
 from .state import Placed
 
@@ -80,6 +80,10 @@ memtable_allocation_type: offheap_objects
 sstable:
   selected_format: bti
 concurrent_compactors: 1
+concurrent_reads: 4
+concurrent_writes: 4
+concurrent_counter_writes: 2
+native_transport_max_threads: 6
 """
 LOGGING = """\
 <configuration>
@@ -132,7 +136,7 @@ def _options(peers: Sequence[Placed], folder: Path) -> list[str]:
     return [
         *(MEMORY if len(peers) == 1 else CLUSTER_MEMORY),
         "-XX:+UseG1GC",
-        "-XX:+ExitOnOutOfMemoryError",
+        *OPTIONS,
         f"-javaagent:{meter}",
         "-Djdk.attach.allowAttachSelf=true",
         "-Dio.netty.tryReflectionSetAccessible=true",

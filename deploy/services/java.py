@@ -14,6 +14,9 @@ from pathlib import Path
 from .errors import ServiceError
 
 VERSION = 17
+OPTIONS = ("-XX:+ExitOnOutOfMemoryError", "-XX:TieredStopAtLevel=1")
+"""For each of the services. Only the quick compiler: the other one takes more of a few cores in the first minutes than
+its code gives back, and tests and trials are over by then."""
 PLACES = Path("/usr/lib/jvm")
 INSTALL_JAVA = f"Java {VERSION} is needed for the real services"
 HOW = f"install it (Debian: apt-get install openjdk-{VERSION}-jre-headless) or set JAVA_HOME"

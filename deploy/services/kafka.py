@@ -10,7 +10,7 @@ from pathlib import Path
 
 from .errors import ServiceError
 from .jars import classpath
-from .java import java
+from .java import OPTIONS, java
 from .probe import kafka_serves
 from .state import Placed
 from .zookeeper import LOG_OPTIONS
@@ -57,7 +57,7 @@ def command(placed: Placed, peers: Sequence[Placed], folder: Path) -> list[str]:
     folder.mkdir(parents=True, exist_ok=True)
     properties = folder / "server.properties"
     properties.write_text(configuration(placed, data))
-    start = [java(), MEMORY, "-XX:+ExitOnOutOfMemoryError", *LOG_OPTIONS, "-cp", classpath("kafka")]
+    start = [java(), MEMORY, *OPTIONS, *LOG_OPTIONS, "-cp", classpath("kafka")]
     if not (data / "meta.properties").exists():
         _format([*start, "kafka.tools.StorageTool", "format", "-t", CLUSTER_ID, "-c", str(properties)])
     return [*start, "kafka.Kafka", str(properties)]

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from .jars import classpath
-from .java import java
+from .java import OPTIONS, java
 from .probe import zookeeper_serves
 from .state import Placed
 
@@ -50,7 +50,7 @@ def command(placed: Placed, peers: Sequence[Placed], folder: Path) -> list[str]:
     (data / "myid").write_text(f"{placed.place}\n")
     file = folder / "zoo.cfg"
     file.write_text(configuration(placed, peers, data))
-    options = [MEMORY, "-XX:+UseSerialGC", "-XX:+ExitOnOutOfMemoryError", *LOG_OPTIONS]
+    options = [MEMORY, "-XX:+UseSerialGC", *OPTIONS, *LOG_OPTIONS]
     main = "org.apache.zookeeper.server.quorum.QuorumPeerMain"
     return [java(), *options, "-cp", classpath("zookeeper"), main, str(file)]
 

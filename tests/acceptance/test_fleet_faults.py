@@ -41,7 +41,8 @@ JUDGE_TIMES = os.environ.get("FLEET_FAULTS_TIMES") == "1"
 PEAK_S = 10
 """A minute's peak, in seconds of the steady load."""
 DOWN_S = 20
-WARM_S = 15
+WARM_S = 60 if JUDGE_TIMES else 15
+"""Cold servers take longer for everything."""
 QUIET_S = 120
 STILL_UNDER_WAY_MS = 500
 """What was handed to the broker before a kill may be appended for so long after it."""
@@ -365,7 +366,7 @@ async def test_each_part_fails_in_turn_and_nothing_is_lost_early_or_done_twice(
         "sent again": load.refused,
         "load average": os.getloadavg(),
         "shards left because": stale_writes(ground.fleet),
-        "resumed after at most, ms": {name: max(of.values(), default=0) for name, of in resumed.items()},
+        "resumed after, ms, by shard": {name: sorted(of.values()) for name, of in resumed.items()},
     }
     told(figures, more)
     assert ends == [0] * len(ends), "each ends cleanly when it is told to"

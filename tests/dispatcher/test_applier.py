@@ -76,6 +76,8 @@ def test_an_existing_row_is_changed_only_after_a_checkpoint_that_began_since_it_
     """Rules M and N."""
     serving.submit(serving.IDS[0], serving.now_ms + HOUR_MS)
     serving.run(1_000)
+    serving.claim()
+    serving.run(1_000)
     done = watch(serving)
     ask(serving, "cancel", serving.IDS[0])
     serving.run(1_000)
@@ -84,6 +86,34 @@ def test_an_existing_row_is_changed_only_after_a_checkpoint_that_began_since_it_
     row = serving.row(serving.IDS[0])
     stored = serving.read(serving.store.marks(serving.SHARD, [row.minute]))[row.minute]
     assert stored.removed == {row.filing}
+
+
+def test_what_this_reign_wrote_last_is_changed_without_reading_it_and_still_after_a_checkpoint(serving: Any) -> None:
+    serving.submit(serving.IDS[0], serving.now_ms + HOUR_MS)
+    serving.run(1_000)
+    done = watch(serving)
+    ask(serving, "reschedule", serving.IDS[0], due=serving.now_ms + 2 * HOUR_MS)
+    serving.run(1_000)
+    ask(serving, "cancel", serving.IDS[0])
+    serving.run(1_000)
+    assert "LookUp" not in done
+    assert [one for one in done if one != "Record"] == ["BucketRow", "TaskRow", "Produce", "TaskRow", "Produce"]
+    assert "Record" in done[: done.index("TaskRow")]
+    assert serving.said() == ["accepted", "rescheduled", "cancelled"]
+    assert serving.row(serving.IDS[0]).state == "cancelled"
+
+
+def test_what_is_over_is_read_again(serving: Any) -> None:
+    """A final row leaves the store when its time is over, and nobody says so."""
+    due_ms = serving.now_ms + HOUR_MS
+    serving.submit(serving.IDS[0], due_ms)
+    ask(serving, "cancel", serving.IDS[0])
+    serving.run(1_000)
+    done = watch(serving)
+    serving.submit(serving.IDS[0], due_ms)
+    serving.run(1_000)
+    assert done[0] == "LookUp"
+    assert serving.said() == ["accepted", "cancelled", "duplicate"]
 
 
 def test_a_batch_needs_one_checkpoint_however_many_rows_change(serving: Any) -> None:

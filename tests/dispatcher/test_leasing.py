@@ -63,6 +63,9 @@ async def test_a_newcomer_counts_when_it_has_settled_and_gets_half(scene: Scene)
     take, give = await one.moves(mine)
     assert (take, len(give)) == ([], SHARDS // 2)
     assert await two.acquire(give[0]) is None  # the other has it yet
+    await two.moves([])
+    assert two.expects
+    assert not one.expects
     for shard in give:
         await one.release(shard)
     await two.moves([])
@@ -70,6 +73,7 @@ async def test_a_newcomer_counts_when_it_has_settled_and_gets_half(scene: Scene)
     await asyncio.gather(one.renew(mine), two.renew(()))
     take, _ = await two.moves([])
     assert take == give
+    assert not two.expects
 
 
 async def test_it_may_act_for_six_tenths_of_the_session_after_the_last_renewal(scene: Scene) -> None:

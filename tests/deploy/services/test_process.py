@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from minutewheel.deploy.services.process import Process
+from minutewheel.deploy.services.process import SLEEP_SLACK_NS, Process
 
 pytestmark = pytest.mark.pure
 
@@ -24,6 +24,10 @@ def sleeper(tmp_path: Path) -> Iterator[Process]:
 def test_what_is_started_lives_in_a_session_of_its_own(sleeper: Process) -> None:
     assert sleeper.alive
     assert os.getsid(sleeper.pid) != os.getsid(0)
+
+
+def test_its_short_sleeps_may_last_longer(sleeper: Process) -> None:
+    assert int(Path(f"/proc/{sleeper.pid}/timerslack_ns").read_text()) == SLEEP_SLACK_NS
 
 
 def test_both_outputs_are_appended_to_the_log(tmp_path: Path) -> None:
