@@ -31,7 +31,7 @@ from .memory import Budget
 from .perform import Performer
 from .publishing import Outgoing, landed, outgoing
 from .queues import Queues
-from .shard import OVER, Shard
+from .shard import LEAVING, OVER, Shard
 
 log = structlog.get_logger("minutewheel.dispatcher")
 
@@ -98,7 +98,6 @@ class Dispatcher:
         self._stirred: set[int] = set()
         self._moved: set[int] = set()
         self._next_ms: dict[int, int | None] = {}
-        self._giving: set[int] = set()
 
     def stop(self) -> None:
         """Hand all shards over and end. Safe to call again."""
@@ -143,7 +142,7 @@ class Dispatcher:
     async def _balance(self) -> None:
         try:
             take, give = await self._leasing.moves(self.shards)
-            given, self._giving = set(give) - self._giving, set(give)
+            given = [number for number in give if self.shards[number].life not in LEAVING]
             self._drain(given)
             await _together(self._take(shard) for shard in take)
         except CoordinatorUnavailable:

@@ -6,6 +6,7 @@ older owner still writes stands below (its timestamp bears a lower fence). Rows 
 """
 
 from collections.abc import Iterable
+from itertools import islice
 
 from ..store.task import TaskRow
 
@@ -29,7 +30,7 @@ class Recent:
             self._rows.pop(row.key, None)
             if row.state == "scheduled":
                 self._rows[row.key] = row
-        for key in list(self._rows)[: max(0, len(self._rows) - self._rows_max)]:
+        for key in list(islice(self._rows, max(0, len(self._rows) - self._rows_max))):
             del self._rows[key]
 
     def rows(self, keys: Iterable[str]) -> list[TaskRow]:

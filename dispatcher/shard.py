@@ -66,6 +66,7 @@ TRANSITIONS: dict[tuple[Life, str], Life] = {
 }
 FIRES = frozenset({Life.CATCHING_UP, Life.SERVING})
 OVER = frozenset({Life.RELEASED, Life.LOST})
+LEAVING = OVER | {Life.DRAINING}
 BLOCKED_MS = 50
 """How soon to look again whether the store takes checkpoints, when too much is unrecorded to go on firing."""
 MARKS_AHEAD = 2
@@ -148,7 +149,7 @@ class Shard:
 
     def drain(self) -> None:
         """Hand the shard over: take nothing more, finish what is under way, record it."""
-        if self.life in OVER or self.life is Life.DRAINING:
+        if self.life in LEAVING:
             return
         self._move("drain")
         if self._context:

@@ -219,18 +219,9 @@ class CassandraRows:
 
     def _task_chunks(self, shard: int, timestamp: int, tasks: Sequence[tuple[TaskRow, int]]) -> "list[_Chunk]":
         """Statements for task rows, each with the seconds that it is to live."""
-        by_part = _grouped(tasks, lambda task: part_of(task[0].key, self._parts))
-        pack = self._tasks_packer(shard, timestamp)
-        return _joined_chunks("put task", pack, list(by_part.values()), _task_size)
-
-    def _tasks_packer(self, shard: int, timestamp: int) -> Callable[[tuple[TaskRow, int]], list[bytes]]:
-        of_shard, at, parts = smallint_value(shard), bigint_value(timestamp), self._parts
-
-        def pack(task: tuple[TaskRow, int]) -> list[bytes]:
-            row, ttl_s = task
-            return [of_shard, smallint_value(part_of(row.key, parts)), *_task_values(row), at, int_value(ttl_s)]
-
-        return pack
+        placed = [(part_of(row.key, self._parts), row, ttl_s) for row, ttl_s in tasks]
+        by_part = _grouped(placed, lambda task: task[0])
+        return _joined_chunks("put task", _tasks_packer(shard, timestamp), list(by_part.values()), _task_size)
 
     def _letters_packer(self, shard: int, timestamp: int) -> Callable[[DeadLetter], list[bytes]]:
         of_shard, at, live, settled = (
@@ -261,6 +252,9 @@ class CassandraRows:
 _Chunk = tuple[str, Callable[[Any], list[bytes]], Sequence[Any], bool]
 """One statement to be: its name, what packs a row, the rows, and are they of several partitions. Packed only when its
 turn comes, so that a large write leaves the loop free between its statements."""
+
+_PlacedTask = tuple[int, TaskRow, int]
+"""A task row between its part and the seconds that it is to live."""
 
 
 def _put_chunks(
@@ -311,8 +305,8 @@ def _bucket_size(row: BucketRow) -> int:
     return len(row.record) + 100
 
 
-def _task_size(task: tuple[TaskRow, int]) -> int:
-    row, _ = task
+def _task_size(task: _PlacedTask) -> int:
+    _, row, _ = task
     return len(row.digest) + 4 * (len(row.key) + len(row.answer) + len(row.note)) + 300
 
 
@@ -331,6 +325,16 @@ def _buckets_packer(shard: int, timestamp: int) -> Callable[[BucketRow], list[by
         row.record,
         at,
     ]
+
+
+def _tasks_packer(shard: int, timestamp: int) -> Callable[[_PlacedTask], list[bytes]]:
+    of_shard, at = smallint_value(shard), bigint_value(timestamp)
+
+    def pack(task: _PlacedTask) -> list[bytes]:
+        part, row, ttl_s = task
+        return [of_shard, smallint_value(part), *_task_values(row), at, int_value(ttl_s)]
+
+    return pack
 
 
 def _task_values(row: TaskRow) -> tuple[bytes, ...]:

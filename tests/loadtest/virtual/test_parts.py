@@ -7,7 +7,7 @@ import pytest
 from minutewheel.loadtest.day import plan_of
 from minutewheel.loadtest.virtual.parts import Interrupted, memory_bytes, parts_in, play_part, played_so_far
 
-pytestmark = pytest.mark.pure
+pytestmark = pytest.mark.volume
 
 
 def test_an_interrupted_run_goes_on_and_comes_to_the_same(tmp_path: Path, whole: Any, tally_of: Any) -> None:

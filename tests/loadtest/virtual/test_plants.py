@@ -7,7 +7,7 @@ import pytest
 from minutewheel.loadtest.day import plan_of
 from minutewheel.loadtest.virtual.plants import Plant
 
-pytestmark = pytest.mark.pure
+pytestmark = pytest.mark.volume
 
 SOME = 60_000
 

@@ -8,7 +8,7 @@ from minutewheel.loadtest.virtual.accounts import Tally
 from minutewheel.loadtest.virtual.player import Player, Track
 from minutewheel.store.task import MINUTE_MS
 
-pytestmark = pytest.mark.pure
+pytestmark = pytest.mark.volume
 
 MIDNIGHT_MS = 29_846_880 * MINUTE_MS
 TAIL_MS = 40 * MINUTE_MS
