@@ -1,6 +1,7 @@
 """What is to be done about tasks that will not be tried again? See them, file them anew, or put them away."""
 
 from collections.abc import AsyncIterator
+from functools import partial
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -91,10 +92,11 @@ async def _each(call: Call, key: str | None, all_: bool, queue: str | None, tena
 async def letters(installation: "Installation") -> AsyncIterator["DeadLetter"]:
     """All dead letters, by shard and key. Those that come or go meanwhile may be seen or not."""
     from ..store.task import SHARDS
+    from .patience import patiently
 
     for shard in range(SHARDS):
         after = ""
-        while page := await installation.store.dead_letters(shard, after, PAGE):
+        while page := await patiently(partial(installation.store.dead_letters, shard, after, PAGE)):
             for letter in page:
                 yield letter
             after = page[-1].key

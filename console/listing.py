@@ -59,10 +59,11 @@ async def audit(
     """
     from ..wiring import opened
     from .minutes import audit_of
+    from .patience import PatientReads
 
     async with opened(call.settings, create=False) as installation:
         now_ms = installation.clock.now_ms()
-        found = await audit_of(installation.store, minute(minute_, now_ms), now_ms)
+        found = await audit_of(PatientReads(installation.store), minute(minute_, now_ms), now_ms)
     show_audit(found, call.output)
     return ExitCode.FAILED if found.missing else ExitCode.OK
 
@@ -83,10 +84,11 @@ def minutes_of(one: str | None, first: str | None, last: str | None, now_ms: int
 
 async def list_minutes(installation: "Installation", minutes: range, limit: int, output: "Output") -> int:
     from .minutes import rows_of
+    from .patience import PatientReads
 
     rows: list[Row] = []
     cut = False
-    async for row in rows_of(installation.store, minutes):
+    async for row in rows_of(PatientReads(installation.store), minutes):
         if limit and len(rows) == limit:
             cut = True
             break

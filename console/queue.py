@@ -50,7 +50,9 @@ async def put_queue(installation: "Installation", queue: "Queue") -> None:
 
 
 async def list_queues(installation: "Installation", output: "Output") -> None:
-    queues = await installation.store.queues()
+    from .patience import patiently
+
+    queues = await patiently(installation.store.queues)
     if output.json:
         for queue in queues:
             output.document(queue)

@@ -3,6 +3,8 @@
 It reads what the owners wrote and asks none of them, so that it works when they don't.
 """
 
+import asyncio
+from functools import partial
 from typing import TYPE_CHECKING
 
 from msgspec import Struct
@@ -12,13 +14,16 @@ from ..store.progress import Offsets
 from ..store.task import SHARDS, minute_of
 from .command import Call
 from .exits import ExitCode
-from .minutes import waiting_in
+from .minutes import Reads, waiting_in
+from .patience import PatientReads, patiently
 from .times import minute_text
 
 if TYPE_CHECKING:
     from ..wiring import Installation
 
 LATE_MINUTES = 5
+AT_ONCE = 8
+"""Shards that are asked about at the same time."""
 
 
 class Standing(Struct, frozen=True, kw_only=True):
@@ -59,27 +64,34 @@ def _shown(standing: Standing) -> tuple[object, ...]:
 
 
 async def standings_of(installation: "Installation") -> list[Standing]:
-    owners = await installation.coordinator.owners()
+    owners = await patiently(installation.coordinator.owners)
     present = minute_of(installation.clock.now_ms())
-    bounds = [await installation.broker.bounds(topic, range(SHARDS)) for topic in installation.topics.logs]
-    found = []
-    for shard, ends in enumerate(zip(*bounds, strict=True)):
-        progress = await installation.store.progress(shard, -1)
-        minutes = range(progress.open_minute - LATE_MINUTES, progress.open_minute)
-        closings = [await installation.store.closing(shard, minute) for minute in minutes]
-        found.append(
-            Standing(
-                shard=shard,
-                owner=owners.get(shard, ""),
-                fence=progress.fence,
-                open_minute=progress.open_minute,
-                behind_minutes=max(0, present - progress.open_minute),
-                intake_lag=_lag(progress.offsets, [end.end for end in ends]),
-                waiting=await waiting_in(installation.store, progress, progress.open_minute),
-                late=sum(closing.late for closing in closings if closing is not None),
-            )
-        )
+    ask = installation.broker.bounds
+    bounds = [await patiently(partial(ask, topic, range(SHARDS))) for topic in installation.topics.logs]
+    ends = [[each.end for each in of_shard] for of_shard in zip(*bounds, strict=True)]
+    store = PatientReads(installation.store)
+    found: list[Standing] = []
+    for first in range(0, SHARDS, AT_ONCE):
+        group = range(first, min(first + AT_ONCE, SHARDS))
+        asked = [_standing(store, shard, owners.get(shard, ""), ends[shard], present) for shard in group]
+        found += await asyncio.gather(*asked)
     return found
+
+
+async def _standing(store: Reads, shard: int, owner: str, ends: list[int], present: int) -> Standing:
+    progress = await store.progress(shard, -1)
+    minutes = range(progress.open_minute - LATE_MINUTES, progress.open_minute)
+    closings = [await store.closing(shard, minute) for minute in minutes]
+    return Standing(
+        shard=shard,
+        owner=owner,
+        fence=progress.fence,
+        open_minute=progress.open_minute,
+        behind_minutes=max(0, present - progress.open_minute),
+        intake_lag=_lag(progress.offsets, ends),
+        waiting=await waiting_in(store, progress, progress.open_minute),
+        late=sum(closing.late for closing in closings if closing is not None),
+    )
 
 
 def _lag(offsets: Offsets, ends: list[int]) -> int:

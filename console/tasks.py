@@ -69,6 +69,7 @@ async def get(
 ) -> int:
     """Show a task: its state, where it is, and why it has not run yet."""
     from ..wiring import opened
+    from .patience import patiently
 
     within_ms = None if within is None else length_ms(within)
     async with opened(call.settings, create=False) as installation:
@@ -77,7 +78,7 @@ async def get(
         if wait:
             view: TaskView | None = await client.wait(task_id, tenant=of, within_ms=within_ms)
         else:
-            view = await client.get(task_id, tenant=of)
+            view = await patiently(lambda: client.get(task_id, tenant=of))
     if view is None:
         raise Failure(f"there is no task {of}/{task_id}, or it is not applied yet", ExitCode.NOT_FOUND)
     show(view, call.output)

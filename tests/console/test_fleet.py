@@ -44,6 +44,7 @@ class Hall:
         command = [*COMMAND, *arguments, *self._options]
         done = subprocess.run(command, cwd=self.folder, capture_output=True, text=True, timeout=120, check=False)
         assert "Traceback" not in done.stderr
+        print(*arguments, done.returncode, done.stderr)  # what a failure below is judged by
         return done.returncode, [json.loads(line) for line in done.stdout.splitlines()]
 
     @contextmanager
@@ -88,10 +89,13 @@ def test_a_fleet_from_its_set_up_to_its_end(hall: Hall) -> None:
     assert hall.run("setup", "--check") == (ExitCode.FAILED, [missing])
     assert hall.run("shards") == (ExitCode.NOT_FOUND, [])
     assert hall.run("setup") == (ExitCode.OK, [{"faults": []}])
-    _, before = hall.run("shards")
+    code, before = hall.run("shards")
+    assert code == ExitCode.OK
     assert hall.run("setup") == (ExitCode.OK, [{"faults": []}])
     assert hall.run("setup", "--check") == (ExitCode.OK, [{"faults": []}])
-    assert ours(hall.run("shards")[1]) == ours(before), "a second set-up changes nothing"
+    code, after = hall.run("shards")
+    assert code == ExitCode.OK
+    assert ours(after) == ours(before), "a second set-up changes nothing"
 
     (hall.folder / "letters_tasks.py").write_text(APPLICATION)
     with (
