@@ -130,6 +130,8 @@ class ZookeeperMembership:
         self._look = Look(connection, tree)
         self._held: set[int] = set()
         self._in_doubt: set[int] = set()
+        self._counted: dict[int, int] = {}
+        """Which version of the shard's counter my lease made."""
         self._found_missing = 0
         self._watchdog = Watchdog(lambda: self.session_timeout_ms, monotonic_ms, self._stalled)
 
@@ -145,7 +147,7 @@ class ZookeeperMembership:
         """A shard of mine that somebody else freed shows as a break: look at the owners then."""
         self._connection.check()
         self._watchdog.beat()
-        held = set(self._held)
+        held, doubted = set(self._held), set(self._in_doubt)
         async with bounded(self._connection):
             written, listing = await self._connection.ask(self._sign_of_life, self._look.listing)
             if isinstance(written, NoNodeError):
@@ -157,7 +159,8 @@ class ZookeeperMembership:
             missing = held & self._held - mine
             self._held -= missing
             self._found_missing += len(missing)
-            await self._clear_up(mine)
+            self._in_doubt -= doubted - mine
+            await self._clear_up()
 
     async def members(self) -> frozenset[str]:
         async with bounded(self._connection):
@@ -219,6 +222,7 @@ class ZookeeperMembership:
             versions = (counted and counted.version, made and made.version)
             (results,) = await self._connection.ask(self._taking(shard, fence, *versions))
             if await self._done(results):
+                self._counted[shard] = 0 if counted is None else counted.version + 1
                 return fence
         raise CoordinatorUnavailable(f"shard {shard} is being changed by others all the time")
 
@@ -255,25 +259,45 @@ class ZookeeperMembership:
         return not refusals
 
     async def _free(self, shard: int) -> None:
-        """Remove the owner's place, if this session made it."""
+        """Remove the owner's place, if this session made it.
+
+        Whoever takes the shard raises its counter: while that is as my lease left it, the place is mine still, and need
+        not be read first.
+        """
         self._in_doubt.discard(shard)
+        counted = self._counted.pop(shard, None)
         try:
-            (owner,) = await self._connection.ask(getting(self._tree.owner(shard)))
-            _, made = (None, None) if isinstance(owner, NoNodeError) else granted(owner)
-            if made and made.ephemeralOwner == self._connection.session_id:
-                (freed,) = await self._connection.ask(deleting(self._tree.owner(shard), made.version))
-                if not isinstance(freed, CONFLICTS):
-                    granted(freed)
+            if counted is not None:
+                (results,) = await self._connection.ask(self._freeing(shard, counted))
+                if isinstance(results, list) and not any(isinstance(one, Exception) for one in results):
+                    return
+            await self._free_if_mine(shard)
         except (CoordinatorUnavailable, asyncio.CancelledError):
             self._in_doubt.add(shard)
             raise
 
-    async def _clear_up(self, mine: set[int]) -> None:
+    def _freeing(self, shard: int, counted: int) -> Request:
+        def commit(client: Any) -> Any:
+            transaction = client.transaction()
+            transaction.check(self._tree.fence(shard), counted)
+            transaction.delete(self._tree.owner(shard))
+            return transaction.commit_async()
+
+        return commit
+
+    async def _free_if_mine(self, shard: int) -> None:
+        (owner,) = await self._connection.ask(getting(self._tree.owner(shard)))
+        _, made = (None, None) if isinstance(owner, NoNodeError) else granted(owner)
+        if made and made.ephemeralOwner == self._connection.session_id:
+            (freed,) = await self._connection.ask(deleting(self._tree.owner(shard), made.version))
+            if not isinstance(freed, CONFLICTS):
+                granted(freed)
+
+    async def _clear_up(self) -> None:
         """Free what an answer that was lost has left behind. One who held it meanwhile is told by a break."""
         for shard in sorted(self._in_doubt & self._held):
             self._held.discard(shard)
             self._found_missing += 1
-        self._in_doubt &= mine
         for shard in sorted(self._in_doubt):
             if shard in self._in_doubt:  # it may have been acquired again since the list was made
                 await self._free(shard)

@@ -3,8 +3,9 @@
 A server may be behind the others, so each look begins with a `sync`: what is read then is never older than the call.
 
 The owners stand in 64 places. To read them all each second would be most of what the loop has to do with ZooKeeper.
-But their common parent counts: each place that is made or goes leaves a new number there. While that number stays,
-the owners are those of the last look, which is as fresh an answer as reading them again.
+But their common parent counts: each place that is made or goes raises a number there by one. While that number stays,
+the owners are those of the last look, which is as fresh an answer as reading them again. When it has risen by no more
+than the names that came and went, all others stand as they stood, and only what came is read.
 """
 
 from typing import Any
@@ -45,9 +46,16 @@ class Look:
             self._holders, self._seen = {}, None
             return {}
         names, stat = granted(listing)
-        if (stat.cversion, stat.pzxid) != self._seen:
-            self._holders = await self._read_each([s for name in names if (s := shard_of(name)) is not None])
-            self._seen = (stat.cversion, stat.pzxid)
+        there = {shard for name in names if (shard := shard_of(name)) is not None}
+        seen, at = self._seen, (stat.cversion, stat.pzxid)
+        if at != seen:
+            kept = dict.fromkeys(there & self._holders.keys())
+            changed = len(there ^ self._holders.keys())
+            if seen is None or stat.cversion - seen[0] != changed:
+                kept = {}
+            fresh = await self._read_each(sorted(there - kept.keys()))
+            self._holders = {shard: self._holders[shard] for shard in kept} | fresh
+            self._seen = at
         return dict(self._holders)
 
     async def _read_each(self, shards: list[int]) -> dict[int, Holder]:

@@ -6,8 +6,7 @@ tasks. Everything runs in one event loop; each wait is bounded by a second, so a
 """
 
 import asyncio
-from collections.abc import Coroutine, Iterable
-from typing import Any
+from collections.abc import Iterable
 
 import structlog
 
@@ -125,13 +124,10 @@ class Dispatcher:
         """Renew; take and hand over what the balance says."""
         try:
             while True:
-                for shard in await self._leasing.renew(self.shards):
+                for shard in await self._leasing.renew(self.shards) & self.shards.keys():
                     self._lose(shard, "another owner")
                     self._broker.purge()
-                if not self._stopping.is_set():
-                    await self._balance()
-                look_ms = HAND_OVER_LOOK_MS if self._leasing.expects else LEASE_LOOK_MS
-                await asyncio.sleep(min(self._leasing.pause_ms, look_ms) / 1_000)
+                await self._look_for_moves(self._clock.monotonic_ms() + min(self._leasing.pause_ms, LEASE_LOOK_MS))
         except LeaseLost:
             self._trust()
             for shard in list(self.shards):
@@ -139,21 +135,37 @@ class Dispatcher:
             self.stop()
             self._over.set()
 
+    async def _look_for_moves(self, until_ms: int) -> None:
+        """Once; again and again while another one is to hand over shards to this one."""
+        while True:
+            if not self._stopping.is_set():
+                await self._balance()
+            left_ms = max(0, until_ms - self._clock.monotonic_ms())
+            again = self._leasing.expects and left_ms > HAND_OVER_LOOK_MS
+            await asyncio.sleep((HAND_OVER_LOOK_MS if again else left_ms) / 1_000)
+            if not again:
+                return
+
     async def _balance(self) -> None:
+        """No shard waits for another one's lease: each is taken by itself."""
         try:
             take, give = await self._leasing.moves(self.shards)
-            given = [number for number in give if self.shards[number].life not in LEAVING]
-            self._drain(given)
-            await _together(self._take(shard) for shard in take)
         except CoordinatorUnavailable:
             return
+        given = [number for number in give if self.shards[number].life not in LEAVING]
+        self._drain(given)
+        for number in take:
+            self._group.create_task(self._take(number))
         if take or given:
-            taken = len(self.shards.keys() & set(take))
-            log.info("shards moved", taken=taken, given=len(given), owned=len(self.shards))
-        self._wake.set()
+            log.info("shards move", taking=len(take), giving=len(given), owned=len(self.shards))
 
     async def _take(self, number: int, above: int = 0) -> None:
-        fence = await self._leasing.acquire(number, above)
+        """Take a free shard. What fails is tried again when the next look finds it free."""
+        try:
+            fence = await self._leasing.acquire(number, above)
+        except (CoordinatorUnavailable, LeaseLost) as error:
+            log.debug("shard not taken", shard=number, error=str(error))
+            return
         if fence is None or self._stopping.is_set():
             return
         shard = Shard(
@@ -188,7 +200,7 @@ class Dispatcher:
         going = False
         while True:
             self._wake.clear()
-            await self._bury()
+            self._bury()
             if self._stopping.is_set():
                 if not going:
                     self._group.create_task(self._leasing.withdraw())
@@ -245,24 +257,22 @@ class Dispatcher:
         except TimeoutError:
             return
 
-    async def _bury(self) -> None:
+    def _bury(self) -> None:
         """Let go of the shards whose reign is over, and take those again whose claim met a higher fence."""
         over = {number: shard for number, shard in self.shards.items() if shard.life in OVER}
-        for number in over:
+        for number, shard in over.items():
             del self.shards[number], self._room[number]
             self._next_ms.pop(number, None)
             for reader in self._readers.pop(number):
                 reader.cancel()
-        await _together(self._let_go(number, shard) for number, shard in over.items())
+            noted = log.warning if shard.reason in REFUSED else log.debug
+            noted("shard left", shard=number, life=shard.life, reason=shard.reason)
+            again = shard.stored_fence and not self._stopping.is_set()
+            self._group.create_task(self._take(number, shard.stored_fence) if again else self._release(number))
 
-    async def _let_go(self, number: int, shard: Shard) -> None:
-        noted = log.warning if shard.reason in REFUSED else log.debug
-        noted("shard left", shard=number, life=shard.life, reason=shard.reason)
+    async def _release(self, number: int) -> None:
         try:
-            if shard.stored_fence and not self._stopping.is_set():
-                await self._take(number, shard.stored_fence)
-            else:
-                await self._leasing.release(number)
+            await self._leasing.release(number)
         except LeaseLost:
             return  # with the session, all its leases are free
         except CoordinatorUnavailable as error:
@@ -388,10 +398,3 @@ class Dispatcher:
             return
         for name in met:
             self.gate.resume(name, self._clock.now_ms())
-
-
-async def _together(works: Iterable[Coroutine[Any, Any, None]]) -> None:
-    """All side by side, for one after the other takes seconds; when all have ended, the first error is raised."""
-    for answer in await asyncio.gather(*works, return_exceptions=True):
-        if isinstance(answer, BaseException):
-            raise answer

@@ -4,8 +4,9 @@ The shell around `coordinator.lease` and `coordinator.balance`: it renews from t
 loses its shards), looks at members and owners, and tells the dispatcher what to do.
 """
 
-from collections.abc import Collection
-from contextlib import suppress
+import asyncio
+from collections.abc import AsyncIterator, Collection
+from contextlib import asynccontextmanager, suppress
 
 from ..coordinator import (
     Coordinator,
@@ -32,6 +33,7 @@ class Leasing:
         self._settle_ms = settle_ms
         self.expects = False
         """At the last look, did another one still hold a shard that is to be mine?"""
+        self._changing: set[int] = set()
         self._sightings = Sightings()
         self._session = Session(Trust(sent_ms, membership.session_timeout_ms), membership.breaks)
 
@@ -51,7 +53,7 @@ class Leasing:
 
     async def renew(self, mine: Collection[int]) -> set[int]:
         """Renew. Return those of my shards that turn out not to be mine any more; `LeaseLost` if none is."""
-        breaks, sent_ms = self._membership.breaks, self._clock.monotonic_ms()
+        asked, breaks, sent_ms = set(mine), self._membership.breaks, self._clock.monotonic_ms()
         self._session = self._session.seen(sent_ms, breaks)
         try:
             await self._membership.renew()
@@ -66,24 +68,39 @@ class Leasing:
             self._session = self._session.ended()
             raise
         self._session = self._session.confirmed(breaks, self._clock.monotonic_ms())
-        return {shard for shard in mine if owners.get(shard) != self.member}
+        return {shard for shard in asked if owners.get(shard) != self.member}
 
     async def moves(self, mine: Collection[int]) -> tuple[list[int], list[int]]:
-        """Shards to take, and shards to hand over, by the balance over the members that have settled."""
+        """Shards to take, and shards to hand over, by the balance over the members that have settled.
+
+        What is being acquired or released meanwhile is left out."""
         now_ms = self._clock.monotonic_ms()
-        alive, owners = await self._membership.members(), await self._membership.owners()
+        alive, owners = await asyncio.gather(self._membership.members(), self._membership.owners())
         self._sightings = self._sightings.look(alive, now_ms, settle_ms=self._settle_ms)
         counted = self._sightings.counted(now_ms) | {self.member}
         wanted = assign(SHARDS, counted)
         self.expects = any(m == self.member != owners.get(s, self.member) for s, m in wanted.items())
         change = changes(self.member, wanted, owners, alive)
-        return [s for s in change.take if s not in mine], [s for s in change.give if s in mine]
+        return [s for s in change.take if s not in mine and s not in self._changing], [
+            s for s in change.give if s in mine
+        ]
 
     async def acquire(self, shard: int, above: int = 0) -> int | None:
-        return await self._membership.acquire(shard, above)
+        async with self._change(shard):
+            return await self._membership.acquire(shard, above)
 
     async def release(self, shard: int) -> None:
-        await self._membership.release(shard)
+        async with self._change(shard):
+            await self._membership.release(shard)
+
+    @asynccontextmanager
+    async def _change(self, shard: int) -> AsyncIterator[None]:
+        assert shard not in self._changing, shard
+        self._changing.add(shard)
+        try:
+            yield
+        finally:
+            self._changing.discard(shard)
 
     async def withdraw(self) -> None:
         """Let the others count without me, if it can be said: what I release from now on is for them."""

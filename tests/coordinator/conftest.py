@@ -3,6 +3,7 @@
 import asyncio
 import os
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from typing import Any
 
 import pytest
 from minutewheel.coordinator import new_member_id
@@ -75,6 +76,19 @@ class Remembering(ZookeeperCoordinator):
 
 def fresh() -> str:
     return new_member_id("host", os.getpid(), os.urandom(8))
+
+
+def counted(connection: Any) -> list[Any]:
+    """The requests that are sent through it from now on."""
+    sent: list[Any] = []
+    ask = connection.ask
+
+    async def counting(*requests: Any) -> Any:
+        sent.extend(requests)
+        return await ask(*requests)
+
+    connection.ask = counting
+    return sent
 
 
 class Wire:

@@ -18,6 +18,8 @@ from minutewheel.deploy.services import Server, down, server, up
 from minutewheel.dispatcher.clock import SystemClock
 from minutewheel.dispatcher.leasing import Leasing
 
+from .conftest import counted
+
 pytestmark = pytest.mark.real
 
 Reach = Callable[..., Any]
@@ -108,6 +110,27 @@ async def test_a_member_that_was_removed_is_over_and_frees_its_shards(reach: Rea
         await ada.renew()
     await ada.leave()
     assert await bob.owners() == {}
+
+
+async def test_what_another_took_after_somebody_freed_it_is_left_alone(reach: Reach) -> None:
+    ada, bob = await reach().join(), await reach().join()
+    await ada.acquire(3)
+    await bob._connection.ask(lambda client: client.delete_async(ada._tree.owner(3)))
+    await bob.acquire(3)
+    await ada.release(3)
+    assert await bob.owners() == {3: bob.member}
+
+
+async def test_freeing_a_shard_takes_one_request(reach: Reach) -> None:
+    ada = await reach().join()
+    for _ in range(2):
+        await ada.acquire(3)
+    sent = counted(ada._connection)
+    await ada.release(3)
+    assert len(sent) == 1
+    assert await ada.owners() == {}
+    await ada.release(3)
+    assert await ada.acquire(3) == 3
 
 
 # Answers that are lost.

@@ -3,6 +3,8 @@ from typing import Any
 
 import pytest
 
+from .conftest import counted
+
 pytestmark = pytest.mark.real
 
 
@@ -29,17 +31,30 @@ async def test_owners_that_stay_are_not_read_again(reach: Callable[..., Any]) ->
         await ada.acquire(shard)
     first = await onlooker.owners()
     connection, _ = onlooker._looking
-    sent, ask = [], connection.ask
-
-    async def counting(*requests: Any) -> Any:
-        sent.extend(requests)
-        return await ask(*requests)
-
-    connection.ask = counting
+    sent = counted(connection)
     assert await onlooker.owners() == first == dict.fromkeys(range(64), ada.member)
     assert len(sent) == 2
     await ada.release(63)
     assert await onlooker.owners() == dict.fromkeys(range(63), ada.member)
+    assert len(sent) == 4
+
+
+async def test_of_owners_that_change_only_the_new_ones_are_read(reach: Callable[..., Any]) -> None:
+    ada, bob, onlooker = await reach().join(), await reach().join(), reach()
+    for shard in range(32):
+        await ada.acquire(shard)
+    await onlooker.owners()
+    sent = counted(onlooker._looking[0])
+    for shard in (3, 4):
+        await ada.release(shard)
+    await bob.acquire(40)
+    left = dict.fromkeys(set(range(32)) - {3, 4}, ada.member)
+    assert await onlooker.owners() == left | {40: bob.member}
+    assert len(sent) == 2 + 1
+    await bob.acquire(3)
+    await ada.release(5)
+    await bob.acquire(5)
+    assert await onlooker.owners() == left | dict.fromkeys((3, 5, 40), bob.member)
 
 
 async def test_what_does_not_belong_there_is_left_out(reach: Callable[..., Any]) -> None:

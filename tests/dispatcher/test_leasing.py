@@ -76,6 +76,42 @@ async def test_a_newcomer_counts_when_it_has_settled_and_gets_half(scene: Scene)
     assert not two.expects
 
 
+async def test_a_shard_whose_lease_is_changing_is_nobodys_move(scene: Scene) -> None:
+    one = await scene.join("one")
+    take = one._membership.acquire
+    answered = asyncio.Event()
+
+    async def slow(shard: int, above: int) -> int | None:
+        await answered.wait()
+        return await take(shard, above)
+
+    one._membership.acquire = slow  # type: ignore[method-assign]
+    taking = asyncio.create_task(one.acquire(7))
+    await asyncio.sleep(0)
+    assert await one.moves([]) == ([shard for shard in range(SHARDS) if shard != 7], [])
+    answered.set()
+    assert await taking == 1
+    await one.release(7)
+    assert 7 in (await one.moves([]))[0]
+
+
+async def test_what_is_taken_while_it_renews_is_not_judged_by_what_it_saw_before(scene: Scene) -> None:
+    one = await scene.join("one")
+    mine = {3}
+    await one.acquire(3)
+    owners = one._membership.owners
+
+    async def overtaken() -> dict[int, str]:
+        seen = await owners()
+        await one.acquire(4)
+        mine.add(4)
+        return seen
+
+    one._membership.owners = overtaken  # type: ignore[method-assign]
+    scene.clock.ms += SESSION_MS * 8 // 10
+    assert await one.renew(mine) == set()
+
+
 async def test_it_may_act_for_six_tenths_of_the_session_after_the_last_renewal(scene: Scene) -> None:
     one = await scene.join("one")
     assert one.may_act()
