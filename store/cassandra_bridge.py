@@ -1,8 +1,8 @@
-"""How does an event loop speak to Cassandra, whose driver has threads of its own?
+"""How does an event loop speak to Cassandra, whose driver knows nothing of it?
 
-A request is encoded and handed over in the loop; its answer arrives in the driver's thread, which puts it on a queue
-and wakes the loop once for all that has arrived meanwhile. So many small statements cost few wake-ups. The number of
-requests in flight is bounded, so that the driver never has to wait for a free stream in the loop's thread.
+A request is encoded in the loop and leaves with all others of the same turn; its answer is read in the loop too, with
+all others that have come meanwhile (see `cassandra_reactor`). The number of requests in flight is bounded, so that the
+driver never has to wait for a free stream in the loop's thread.
 
 No statement is ever sent twice by itself: no retry policy, no speculative execution, and timestamps are the store's
 or the server's, never this machine's. Errors leave here as the port's.
@@ -11,16 +11,13 @@ or the server's, never this machine's. Errors leave here as the port's.
 import asyncio
 import logging
 import ssl
-from collections import deque
 from collections.abc import Awaitable, Callable, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any, Self, TypeVar
 
 from cassandra import ConsistencyLevel, DriverException, UnresolvableContactPoints
 from cassandra.auth import PlainTextAuthProvider
 from cassandra.cluster import EXEC_PROFILE_DEFAULT, Cluster, ExecutionProfile, NoHostAvailable
-from cassandra.io.libevreactor import LibevConnection
 from cassandra.policies import (
     DCAwareRoundRobinPolicy,
     ExponentialReconnectionPolicy,
@@ -29,7 +26,8 @@ from cassandra.policies import (
 )
 from cassandra.query import tuple_factory
 
-from .cassandra_errors import busy, classified, worst
+from .cassandra_errors import classified, worst
+from .cassandra_reactor import Home, connections_at
 from .errors import NotApplied, StoreError
 
 T = TypeVar("T")
@@ -41,8 +39,6 @@ Statement = Any
 
 AT_ONCE = 8
 """Statements of one call that are built and sent before the first is answered: some milliseconds of the loop."""
-BUSY_S, BUSY_MAX_S = 0.02, 5.0
-"""How soon a request is offered again for which no connection had room, and for how long."""
 RECONNECT_FIRST_S, RECONNECT_CAP_S = 0.5, 4.0
 HEARTBEAT_S = 10
 PROTOCOL = 4
@@ -68,46 +64,21 @@ class Access:
     in_flight_max: int = 256
 
 
-class Completions:
-    """Answers on their way from the driver's thread to the loop, which is woken once for all that wait."""
-
-    def __init__(self, loop: asyncio.AbstractEventLoop, deliver: Callable[[Any], None]) -> None:
-        self._loop = loop
-        self._deliver = deliver
-        self._arrived: deque[Any] = deque()
-        self._woken = False
-        self.wakes = 0
-
-    def put(self, answer: Any) -> None:
-        """Called in any thread. An answer that finds the loop closed has nobody left to hear it."""
-        self._arrived.append(answer)
-        if not self._woken:
-            self._woken = True
-            with suppress(RuntimeError):
-                self._loop.call_soon_threadsafe(self._drain)
-
-    def _drain(self) -> None:
-        self._woken = False  # first: what arrives from here on wakes the loop again, or is taken along
-        self.wakes += 1
-        while self._arrived:
-            self._deliver(self._arrived.popleft())
-
-
 class CassandraConnection:
     """One process's connection to a cluster, for one event loop. A store and a ledger may share it."""
 
-    def __init__(self, cluster: Any, session: Any, in_flight_max: int) -> None:
+    def __init__(self, cluster: Any, session: Any, home: Home, in_flight_max: int) -> None:
         self._cluster = cluster
         self._session = session
-        self._loop = asyncio.get_running_loop()
+        self._home = home
         self._slots = asyncio.Semaphore(in_flight_max)
-        self.completions = Completions(self._loop, self._settle)
         self._closed = False
 
     @classmethod
     async def open(cls, access: Access) -> Self:
         """Connect, in a thread. `StoreError` if no server answers or the credentials are refused."""
-        connecting = asyncio.ensure_future(asyncio.to_thread(_connect, access))
+        home = Home()
+        connecting = asyncio.ensure_future(asyncio.to_thread(_connect, access, home))
         try:
             cluster, session = await asyncio.shield(connecting)
         except asyncio.CancelledError:
@@ -116,7 +87,7 @@ class CassandraConnection:
         except (NoHostAvailable, DriverException, UnresolvableContactPoints, OSError) as error:
             where = ", ".join(f"{host}:{access.port}" for host in access.contact_points)
             raise StoreError(f"no connection to Cassandra at {where}: {error}"[:500]) from error
-        return cls(cluster, session, access.in_flight_max)
+        return cls(cluster, session, home, access.in_flight_max)
 
     async def close(self) -> None:
         """End all connections; what is in flight is lost, and whatever is asked later is `NotApplied`."""
@@ -166,39 +137,39 @@ class CassandraConnection:
     async def _execute(
         self, statement: Statement, *, reads: bool, paging_state: bytes | None = None
     ) -> tuple[list[Row], bytes | None]:
-        """One request, offered again while large ones fill the sockets' buffers: such a one was certainly not sent."""
-        give_up = self._loop.time() + BUSY_MAX_S
-        while True:
-            try:
-                return await self._ask(statement, paging_state)
-            except StoreError:
-                raise
-            except Exception as error:
-                if not busy(error) or self._loop.time() >= give_up:
-                    raise classified(error, reads=reads) from error
-            await asyncio.sleep(BUSY_S)
+        try:
+            return await self._ask(statement, paging_state)
+        except StoreError:
+            raise
+        except Exception as error:
+            raise classified(error, reads=reads) from error
 
     async def _ask(self, statement: Statement, paging_state: bytes | None) -> tuple[list[Row], bytes | None]:
         """Raise what the driver raises; `NotApplied` for what failed on the way out."""
         if self._closed:
             raise NotApplied("the connection is closed")
         await self._slots.acquire()
-        answered: asyncio.Future[tuple[list[Row], bytes | None]] = self._loop.create_future()
+        answered: asyncio.Future[tuple[list[Row], bytes | None]] = self._home.loop.create_future()
         try:
             asked = self._session.execute_async(statement, paging_state=paging_state)
         except Exception as error:
             self._slots.release()
             raise classified(error, reads=True) from error
-        put = self.completions.put
+        tell = self._home.call
         asked.add_callbacks(
-            callback=lambda rows: put((answered, rows, asked._paging_state, None)),  # noqa: SLF001 - it has no other name
-            errback=lambda error: put((answered, None, None, error)),
+            callback=lambda rows: tell(self._settle, answered, rows, asked._paging_state, None),  # noqa: SLF001 - it has no other name
+            errback=lambda error: tell(self._settle, answered, None, None, error),
         )
         return await answered
 
-    def _settle(self, answer: tuple[asyncio.Future[Any], list[Row] | None, bytes | None, Exception | None]) -> None:
+    def _settle(
+        self,
+        answered: "asyncio.Future[tuple[list[Row], bytes | None]]",
+        rows: list[Row] | None,
+        paging_state: bytes | None,
+        error: Exception | None,
+    ) -> None:
         """A request is in flight until it is answered, also when nobody waits for it any more."""
-        answered, rows, paging_state, error = answer
         self._slots.release()
         if answered.done():
             return
@@ -236,7 +207,7 @@ async def all_of(work: Callable[[T], Awaitable[R]], items: Sequence[T]) -> list[
     return [answers[at] for at in range(len(items))]
 
 
-def _connect(access: Access) -> tuple[Any, Any]:
+def _connect(access: Access, home: Home) -> tuple[Any, Any]:
     profile = ExecutionProfile(
         load_balancing_policy=TokenAwarePolicy(DCAwareRoundRobinPolicy(local_dc=access.local_dc or "")),
         retry_policy=FallthroughRetryPolicy(),
@@ -252,7 +223,7 @@ def _connect(access: Access) -> tuple[Any, Any]:
         port=access.port,
         auth_provider=PlainTextAuthProvider(access.username, access.password) if access.username else None,
         ssl_context=access.ssl_context,
-        connection_class=LibevConnection,
+        connection_class=connections_at(home),
         execution_profiles={EXEC_PROFILE_DEFAULT: profile},
         reconnection_policy=ExponentialReconnectionPolicy(RECONNECT_FIRST_S, RECONNECT_CAP_S),
         connect_timeout=access.connect_timeout_ms / 1_000,

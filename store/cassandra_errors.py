@@ -7,7 +7,6 @@ conditional write is unknown), for which the driver has no class. A read changes
 
 from cassandra import AuthenticationFailed, RequestValidationException, Unavailable, UnsupportedOperation
 from cassandra.cluster import NoHostAvailable
-from cassandra.connection import ConnectionBusy
 from cassandra.protocol import IsBootstrappingErrorMessage
 from cassandra.protocol import RequestValidationException as RequestValidationMessage
 
@@ -30,12 +29,6 @@ def classified(error: BaseException, *, reads: bool) -> StoreError:
     """The port's error for the driver's; `reads` says that the request could not change anything."""
     kind = NotApplied if reads or isinstance(error, REFUSED) else UnknownOutcome
     return kind(f"{type(error).__name__}: {error}"[:TEXT_MAX])
-
-
-def busy(error: BaseException) -> bool:
-    """Was nothing sent, only because each connection had its socket's buffer full? Soon there is room again."""
-    reasons = error.errors.values() if isinstance(error, NoHostAvailable) and error.errors else [error]
-    return all(isinstance(reason, ConnectionBusy) for reason in reasons)
 
 
 def worst(failures: list[StoreError], *, any_done: bool) -> StoreError:

@@ -1,6 +1,7 @@
 """What the tests of the Cassandra twin share: a connection to the keyspace, and a wire that can be held or cut."""
 
 import asyncio
+import ssl
 from collections.abc import AsyncIterator
 from contextlib import suppress
 from typing import Any
@@ -22,8 +23,8 @@ class Wire:
         self.held = asyncio.Event()
         self.cut = asyncio.Event()
 
-    async def serve(self) -> int:
-        self._server = await asyncio.start_server(self._accept, "127.0.0.1", 0)
+    async def serve(self, tls: ssl.SSLContext | None = None) -> int:
+        self._server = await asyncio.start_server(self._accept, "127.0.0.1", 0, ssl=tls)
         port: int = self._server.sockets[0].getsockname()[1]
         return port
 

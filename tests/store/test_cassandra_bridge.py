@@ -1,62 +1,12 @@
-"""Does the bridge wake the loop once for many answers, bound what is in flight, and tell what became of a request?"""
+"""Does the bridge bound what is in flight, and tell what became of a request?"""
 
 import asyncio
 import logging
-import threading
 from typing import Any
 
 import pytest
-from cassandra.cluster import NoHostAvailable
-from cassandra.connection import ConnectionBusy
-from minutewheel.store.cassandra_bridge import AT_ONCE, Access, CassandraConnection, Completions, all_of, in_one_line
+from minutewheel.store.cassandra_bridge import AT_ONCE, Access, CassandraConnection, all_of, in_one_line
 from minutewheel.store.errors import NotApplied, StoreError, UnknownOutcome
-
-
-async def test_many_answers_wake_the_loop_once() -> None:
-    delivered: list[int] = []
-    completions = Completions(asyncio.get_running_loop(), delivered.append)
-
-    def answer() -> None:
-        for n in range(1_000):
-            completions.put(n)
-
-    thread = threading.Thread(target=answer)
-    thread.start()
-    thread.join()  # the loop stands still meanwhile, as under load
-    await asyncio.sleep(0)
-    assert delivered == list(range(1_000))
-    assert completions.wakes == 1
-    completions.put(1_000)
-    await asyncio.sleep(0)
-    assert delivered[-1] == 1_000
-
-
-async def test_answers_of_many_threads_all_arrive() -> None:
-    enough = asyncio.Event()
-    delivered: list[int] = []
-
-    def deliver(answer: int) -> None:
-        delivered.append(answer)
-        if len(delivered) == 4_000:
-            enough.set()
-
-    completions = Completions(asyncio.get_running_loop(), deliver)
-    threads = [
-        threading.Thread(target=lambda start=start: [completions.put(start + n) for n in range(1_000)])
-        for start in range(0, 4_000, 1_000)
-    ]
-    for thread in threads:
-        thread.start()
-    await enough.wait()
-    assert sorted(delivered) == list(range(4_000))
-
-
-async def test_an_answer_to_a_closed_loop_is_nobodys() -> None:
-    loop = asyncio.new_event_loop()
-    completions = Completions(loop, lambda _: None)
-    loop.close()
-    completions.put(1)
-    assert completions.wakes == 0
 
 
 async def test_all_of_answers_in_order_and_works_on_some_at_once() -> None:
@@ -166,40 +116,3 @@ async def test_pages_are_followed_to_the_end(connection: CassandraConnection) ->
     select.fetch_size = 3
     assert await connection.read(select.bind(())) == whole
     assert len(whole) > 100
-
-
-class CrowdedSession:
-    """The driver's, whose sockets' buffers are full at first."""
-
-    def __init__(self, *, full_for: int, error: Exception) -> None:
-        self.asked = 0
-        self._full_for = full_for
-        self._error = error
-        self._paging_state = None
-
-    def execute_async(self, statement: object, paging_state: object) -> "CrowdedSession":
-        self.asked += 1
-        return self
-
-    def add_callbacks(self, callback: Any, errback: Any) -> None:
-        if self.asked <= self._full_for:
-            errback(self._error)
-        else:
-            callback([(True,)])
-
-
-async def test_what_found_no_room_in_a_socket_is_offered_again() -> None:
-    crowded = NoHostAvailable("none", {"a": ConnectionBusy("overloaded"), "b": ConnectionBusy("overloaded")})
-    session = CrowdedSession(full_for=2, error=crowded)
-    connection = CassandraConnection(None, session, in_flight_max=1)
-    assert await connection.write_if("any") is True
-    assert session.asked == 3
-
-
-async def test_what_may_have_been_sent_is_not_offered_again() -> None:
-    mixed = NoHostAvailable("none", {"a": ConnectionBusy("overloaded"), "b": OSError("broken")})
-    for error, kind in ((mixed, NotApplied), (OSError("broken"), UnknownOutcome)):
-        session = CrowdedSession(full_for=1, error=error)
-        with pytest.raises(kind):
-            await CassandraConnection(None, session, in_flight_max=1).write("any")
-        assert session.asked == 1

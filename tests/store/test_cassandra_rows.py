@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 from cassandra.query import SimpleStatement
 from minutewheel.store.cassandra_bridge import CassandraConnection
+from minutewheel.store.cassandra_reactor import Home
 from minutewheel.store.cassandra_rows import CassandraRows, Keep, part_of
 from minutewheel.store.cassandra_statements import batch, bigint_value, smallint_value
 from minutewheel.store.errors import NotApplied, StoreError, UnknownOutcome
@@ -27,7 +28,7 @@ class Scripted(CassandraConnection):
     """Pages as a server may answer them: some are empty, though more follow."""
 
     def __init__(self) -> None:
-        super().__init__(None, None, 1)
+        super().__init__(None, None, Home(), 1)
         self._pages = [range(0), range(5), range(0), range(5, 10), range(0)]
         self.asked: list[bytes | None] = []
 
