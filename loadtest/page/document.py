@@ -20,6 +20,7 @@ POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:"
 ICONS = {"good": "M4 12l5 5L20 6", "bad": "M5 5l14 14M19 5L5 19", "open": "M12 4v10M12 19v.5"}
 KEY_PERCENTS = (50, 99, 99.99, 100)
 PROCESSES_MAX = 40
+TIMES = "Times in charts count from the beginning of the run: h:mm, or h:mm:ss."
 
 
 def page_of(report: Report) -> str:
@@ -153,5 +154,4 @@ def _footer(report: Report) -> Html:
             if not there
         ]
     )
-    said = f"Not measured in this run: {missing}." if missing else "Times of charts count from the beginning of the run."
-    return tag("footer", tag("p", said))
+    return tag("footer", tag("p", TIMES), tag("p", f"Not in this report: {missing}.") if missing else None)

@@ -1,7 +1,7 @@
 """What do all charts have: an area of so many units, a grid, labels beside it, and the faults drawn through it?
 
-Shapes are SVG that is stretched to whatever width the page has; text is HTML that is placed by per cent, so that it is as
-large on a phone as on a desk.
+Shapes are SVG that is stretched to whatever width the page has; text is HTML that is placed by per cent, so that it is
+as large on a phone as on a desk.
 """
 
 from collections.abc import Sequence
@@ -83,12 +83,13 @@ def grid(xs: Axis, ys: Axis) -> Html:
     return tag("path", d=across + upright, class_="grid")
 
 
-def faults(course: Course) -> Html:
-    """Each a tint with an edge where it begins and one where it ends."""
+def faults(course: Course, *, tint: bool = True) -> Html:
+    """Each a tint with an edge where it begins and one where it ends; edges alone where colours mean something else."""
     shapes = []
     for band in course.bands:
         left, right = course.x(band.from_ms), course.x(band.to_ms)
-        shapes.append(tag("rect", x=left, y=0, width=max(1, right - left), height=SIZE, class_="fault"))
+        if tint:
+            shapes.append(tag("rect", x=left, y=0, width=max(1, right - left), height=SIZE, class_="fault"))
         shapes.append(tag("path", d=f"M{left} 0V{SIZE}M{right} 0V{SIZE}", class_="edge"))
     return joined(shapes)
 

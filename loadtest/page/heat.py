@@ -1,7 +1,7 @@
 """Which shards fired how many tasks in which minute? A map of both, in eight steps from none to the most."""
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from itertools import groupby
 
 from msgspec import Struct
@@ -54,13 +54,11 @@ def heat_chart(report: Report, heat: Heat, course: Course) -> Html:
     left_ms = heat.first_minute * MINUTE_MS - report.started_ms
     wide, high = together * MINUTE_MS / course.end_ms * SIZE, SIZE / shards
     across = f"translate({left_ms / course.end_ms * SIZE:.2f} 0) scale({wide:.5f} {high:.5f})"
-    paths = (
-        tag("path", d=_cells(rows, lambda count, level=level: steps.level(count) == level), class_=f"heat h{level}")
-        for level in range(len(steps.ends) + 1)
-    )
+    levels = [[steps.level(count) for count in row] for row in rows]
+    paths = (tag("path", d=_cells(levels, level), class_=f"heat h{level}") for level in range(len(steps.ends) + 1))
     most = max((count, minute, shard) for minute, row in enumerate(rows) for shard, count in enumerate(row))
     said = f"{shards} shards, {len(heat.fired):,} minutes; at most {tasks(most[0])}, in shard {most[2]}"
-    drawing = area("Tasks by minute and shard", said, tag("g", *paths, transform=across), faults(course))
+    drawing = area("Tasks by minute and shard", said, tag("g", *paths, transform=across), faults(course, tint=False))
     column = "a minute" if together == 1 else f"{together} minutes"
     each = max(ROW_PX[0], min(ROW_PX[1], HEIGHT_PX // shards))
     return tag(
@@ -92,23 +90,21 @@ def _grouped(heat: Heat) -> tuple[Sequence[Sequence[int]], int]:
     return [[sum(column) for column in zip(*part, strict=True)] for part in parts], together
 
 
-def _cells(rows: Sequence[Sequence[int]], chosen: Callable[[int], bool]) -> str:
-    """Strokes as high as a row, each through neighbours of one level."""
+def _cells(levels: Sequence[Sequence[int]], wanted: int) -> str:
+    """Strokes as high as a row, each through neighbours of this level."""
     drawn = []
-    for shard, counts in enumerate(zip(*rows, strict=True)):
+    for shard, column in enumerate(zip(*levels, strict=True)):
         minute = 0
-        for wanted, same in groupby(counts, chosen):
+        for level, same in groupby(column):
             length = sum(1 for _ in same)
-            if wanted:
+            if level == wanted:
                 drawn.append(f"M{minute} {shard}.5h{length}")
             minute += length
     return "".join(drawn)
 
 
 def _legend(steps: Steps, together: int) -> Html:
-    swatches = (
-        tag("li", tag("i", class_=f"swatch h{level}"), text) for level, text in enumerate(steps.texts())
-    )
+    swatches = (tag("li", tag("i", class_=f"swatch h{level}"), text) for level, text in enumerate(steps.texts()))
     unit = f"tasks in {lasting(together * MINUTE_MS)}"
     return tag("ul", tag("li", unit, class_="unit"), *swatches, class_="legend")
 

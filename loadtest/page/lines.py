@@ -103,14 +103,14 @@ def _legend(lines: Sequence[Series]) -> Html:
 
 def _note(unit: str, axis: Axis, lines: Sequence[Series], steps: Sequence[int]) -> Html:
     """What a reader must know to read it rightly."""
-    told = [", ".join(filter(None, ("from the due time" if unit == "ms" else unit, axis.note)))]
+    told = [", ".join(filter(None, ("" if unit == "ms" else unit, axis.note)))]
     told += {
         f"{_steps(line)} are drawn in columns of {lasting(line.step_ms * count)}: "
         "the least and the largest value of each"
         for line, count in zip(lines, steps, strict=True)
         if count > 1
     }
-    return joined(told, " · ")
+    return joined(filter(None, told), " · ")
 
 
 def _steps(line: Series) -> str:

@@ -1,7 +1,8 @@
 """How does text become HTML in which it can do nothing but stand there?
 
 Names of members, commands and remarks may hold anything. Whatever is not `Html` is escaped where it is put in, and
-characters that are not seen but act (controls, marks that turn the direction of writing, lone surrogates) are spelt out.
+characters that are not seen but act (controls, marks that turn the direction of writing, lone surrogates) are spelt
+out.
 """
 
 import html

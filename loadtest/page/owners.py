@@ -27,7 +27,7 @@ def owners_chart(tenures: Sequence[Tenure], course: Course) -> Html:
     rows = tag("g", *paths, transform=f"scale(1 {SIZE / shards:.5f})")
     gap = max((gap for gap, _ in gaps(tenures)), default=0)
     said = f"{shards} shards, {len(members)} members; the longest time without an owner was {lasting(gap)}"
-    drawing = area("Owners of the shards", said, rows, faults(course), class_="track")
+    drawing = area("Owners of the shards", said, rows, faults(course, tint=False), class_="track")
     names = tag("div", *_names(tenures, members, shards, course), class_="over", aria_hidden="true")
     return tag(
         "figure",

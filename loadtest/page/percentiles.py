@@ -6,6 +6,7 @@ from .markup import Html, table, tag
 from .scale import fitting, nines
 from .words import lasting, percent
 
+MEANING = "from the due time, or the acceptance if that came later, to the broker's time of the delivery"
 
 
 def percentiles_chart(lateness: Lateness) -> Html:
@@ -18,7 +19,7 @@ def percentiles_chart(lateness: Lateness) -> Html:
     shapes = (grid(xs, ys), tag("path", d=f"M{line}", class_="line l0"))
     drawing = area("Percentiles of lateness", said, *shapes)
     dots = (tag("i", class_="dot", style=f"left:{x:.2%};bottom:{y:.2%}") for x, y in places)
-    note = " · ".join(filter(None, ("percentiles of all tasks", xs.note, ys.note)))
+    note = " · ".join(filter(None, (MEANING, xs.note, ys.note)))
     return tag(
         "figure",
         tag("figcaption", tag("h3", "Lateness"), tag("p", note)),

@@ -20,7 +20,7 @@ TICKS_TIME_MAX = 12
 TICKS_MAX = 5
 DECADES_FEW = 2
 NINES = (0, 50, 90, 99, 99.9, 99.99, 100)
-NINES_END = 4.6
+NINES_END = 5.0
 """Where 100 % stands, which is infinitely many nines away."""
 
 
@@ -91,7 +91,7 @@ def nines() -> Axis:
         return min(-math.log10(1 - value / 100), NINES_END) / NINES_END if value < 100 else 1.0
 
     ticks = (Tick(place(value), percent(value), fine=value == 0) for value in NINES)
-    return Axis(place, tuple(ticks), "each step to the right is a tenth of the tasks")
+    return Axis(place, tuple(ticks), "from 90 % on, each step to the right leaves a tenth of the tasks")
 
 
 def round_step(least: float) -> float:

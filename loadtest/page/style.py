@@ -1,28 +1,34 @@
 """How does the page look, on a desk, a phone and paper, in light and in dark?
 
-Colours are of a kind that the colour-blind can tell apart, and none says anything alone: lines have dashes, owners letters,
-verdicts icons and words, and each chart its numbers. Text stands out from its ground by 4.5 to 1 or more.
+Colours are of a kind that the colour-blind can tell apart, and none says anything alone: lines have dashes,
+owners letters, verdicts icons and words, and each chart its numbers. Text stands out from its ground by 4.5 to 1 or more.
 """
 
 LIGHT = """
   color-scheme: light dark;
   --ground: #f6f7f8; --paper: #ffffff; --ink: #1c2126; --soft: #555d67; --rule: #d9dde2; --grid: #e6e9ed;
-  --good: #14663c; --good-ground: #e3f3e9; --bad: #a3161f; --bad-ground: #fde8e8; --open: #7a4a00; --open-ground: #fdf1d9;
+  --good: #14663c; --good-ground: #e3f3e9; --bad: #a3161f; --bad-ground: #fde8e8;
+  --open: #7a4a00; --open-ground: #fdf1d9;
   --fault: #c2590a22; --edge: #b4530f; --chip: #fbe7d5; --chip-ink: #6a2f00; --focus: #0a62b0;
   --l0: #0a62b0; --l1: #c2480a; --l2: #0b7a55; --l3: #8f3f8c; --l4: #7d6200; --l5: #3d4650;
-  --h0: #f4eddf; --h1: #d7e6f4; --h2: #b2d1ec; --h3: #84b4de; --h4: #5695cb; --h5: #2f74b0; --h6: #165592; --h7: #08306b;
+  --h0: #f4eddf; --h1: #d7e6f4; --h2: #b2d1ec; --h3: #84b4de;
+  --h4: #5695cb; --h5: #2f74b0; --h6: #165592; --h7: #08306b;
   --track: #eef0f2; --name: #1c2126;
-  --m0: #a9cbe8; --m1: #f3c38b; --m2: #a8d9bd; --m3: #d9b8e0; --m4: #efe08d; --m5: #f0b0a8; --m6: #c7cacd; --m7: #9fd8dc;
+  --m0: #a9cbe8; --m1: #f3c38b; --m2: #a8d9bd; --m3: #d9b8e0;
+  --m4: #efe08d; --m5: #f0b0a8; --m6: #c7cacd; --m7: #9fd8dc;
 """
 
 DARK = """
   --ground: #14171a; --paper: #1b1f24; --ink: #e7eaed; --soft: #a7afb9; --rule: #363c44; --grid: #2b3138;
-  --good: #7fd6a2; --good-ground: #16301f; --bad: #ff9c97; --bad-ground: #3d1a1b; --open: #f2c46d; --open-ground: #36290f;
+  --good: #7fd6a2; --good-ground: #16301f; --bad: #ff9c97; --bad-ground: #3d1a1b;
+  --open: #f2c46d; --open-ground: #36290f;
   --fault: #ffab5a2b; --edge: #eda762; --chip: #4a2f15; --chip-ink: #ffd9b3; --focus: #78b8f2;
   --l0: #64b5f6; --l1: #ff9a5c; --l2: #4fd1a1; --l3: #dfa0dc; --l4: #e6cc5a; --l5: #c3cad2;
-  --h0: #332b20; --h1: #1d3b57; --h2: #215379; --h3: #2a6d9c; --h4: #3e8abb; --h5: #63a8d2; --h6: #98c8e4; --h7: #d8edf8;
+  --h0: #332b20; --h1: #1d3b57; --h2: #215379; --h3: #2a6d9c;
+  --h4: #3e8abb; --h5: #63a8d2; --h6: #98c8e4; --h7: #d8edf8;
   --track: #262b31; --name: #f4f6f8;
-  --m0: #2b5f8a; --m1: #7d5318; --m2: #2a6a49; --m3: #6a4778; --m4: #635811; --m5: #80403a; --m6: #545a62; --m7: #1f656b;
+  --m0: #2b5f8a; --m1: #7d5318; --m2: #2a6a49; --m3: #6a4778;
+  --m4: #635811; --m5: #80403a; --m6: #545a62; --m7: #1f656b;
 """
 
 PAGE = """
@@ -52,9 +58,9 @@ footer { margin-top: 28px; border-top: 1px solid var(--rule); padding-top: 12px;
 .verdict.bad { color: var(--bad); background: var(--bad-ground); }
 .verdict.open { color: var(--open); background: var(--open-ground); }
 
-.tiles { display: grid; grid-template-columns: repeat(auto-fit, minmax(200px, 1fr)); gap: 1px; background: var(--rule);
+.tiles { display: grid; grid-template-columns: repeat(auto-fit, minmax(200px, 1fr)); background: var(--paper);
   border: 1px solid var(--rule); border-radius: 10px; overflow: hidden; }
-.tiles div { background: var(--paper); padding: 11px 16px 12px; min-width: 0; }
+.tiles div { box-shadow: 0 0 0 .5px var(--rule); padding: 11px 16px 12px; min-width: 0; }
 .tiles dt { color: var(--soft); font-size: 13px; }
 .value { font-size: 22px; line-height: 1.3; font-variant-numeric: tabular-nums; overflow-wrap: anywhere; }
 .value .icon { width: 16px; height: 16px; margin-right: 8px; }
