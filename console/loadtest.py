@@ -124,6 +124,9 @@ def day(
 
     if not virtual:
         raise Failure("a day is played in virtual time: say --virtual", ExitCode.USAGE)
+    for file in (report, page):
+        if file and not file.parent.is_dir():
+            raise Failure(f"there is no folder for {file}", ExitCode.USAGE)
     plan = plan_of(profile, tasks, seed, parts=parts, turn_ms=turn_ms, plant=plant)
     kept = folder or scratch_of(plan)
     try:
@@ -134,13 +137,13 @@ def day(
     plain = msgspec.to_builtins(played)
     if report:
         report.write_bytes(msgspec.json.format(msgspec.json.encode(plain)))
-    if page:
-        write_day(played, _command_of(plan, tasks, parts), page)
     if call.output.json:
         call.output.document(plain)
     else:
         shown = {name: value for name, value in plain.items() if name != "fired_per_minute"}
         call.output.table(("", "figure", "budget", "met"), rows_of(shown))
+    if page:
+        write_day(played, _command_of(plan, tasks, parts), page)
     _judge(played, kept)
 
 

@@ -9,6 +9,7 @@ from .day_report import of_day
 from .report import Report
 
 SHARDS_MAX = 1_024
+VALUE_MAX = 1e15
 UNKNOWN = "not in the file"
 
 
@@ -48,5 +49,23 @@ def _faults(report: Report) -> Iterator[str]:
         yield "the heat map has a count below zero"
     if any(one.shard < 0 or one.shard >= SHARDS_MAX for one in report.tenures):
         yield f"an owned shard is not from 0 to {SHARDS_MAX - 1}"
+    if any(abs(value) > VALUE_MAX for value in _values(report)):
+        yield f"a value is beyond {VALUE_MAX:g}"
+    if any(not 0 <= percentage <= 100 for percentage, _ in report.lateness.percentiles_ms):
+        yield "a percentile is not from 0 to 100"
     if report.duration_ms < 0:
         yield "the run lasted less than no time"
+
+
+def _values(report: Report) -> Iterator[float]:
+    """All that is measured along an axis."""
+    yield report.duration_ms
+    yield report.core_s_per_million or 0
+    yield from (ms for _, ms in report.lateness.percentiles_ms)
+    yield from (ms for one in (*report.bands, *report.tenures) for ms in (one.from_ms, one.to_ms))
+    lines = [one.values for one in report.series]
+    lines += [values for one in report.processes for values in (one.cpu_percent, one.memory_mib)]
+    yield from (value for values in lines for value in values if value is not None)
+    if report.heat:
+        yield report.heat.first_minute
+        yield from (count for row in report.heat.fired for count in row)

@@ -43,7 +43,7 @@ def steps_of(counts: Sequence[int]) -> Steps:
         ends = [math.ceil(most * step / LEVELS) for step in range(1, LEVELS + 1)]
     else:
         low = max(1, least)
-        ends = [math.ceil(low * (most / low) ** (step / LEVELS)) for step in range(1, LEVELS)] + [most]
+        ends = [round(low * (most / low) ** (step / LEVELS)) for step in range(1, LEVELS)] + [most]
     return Steps(tuple(sorted(set(ends))))
 
 

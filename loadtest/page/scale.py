@@ -19,6 +19,8 @@ TIME_STEPS_MS = (
 TICKS_TIME_MAX = 12
 TICKS_MAX = 5
 DECADES_FEW = 2
+FLAT = 1e-9
+"""What is no larger than this is drawn as nothing."""
 NINES = (0, 50, 90, 99, 99.9, 99.99, 100)
 NINES_END = 5.0
 """Where 100 % stands, which is infinitely many nines away."""
@@ -43,7 +45,7 @@ class Axis(Struct, frozen=True):
 def linear(least: float, most: float, text: Callable[[float], str]) -> Axis:
     """From zero, or below it if there is something, to the first round number that is not passed."""
     low, high = min(0.0, least), max(0.0, most)
-    step = round_step((high - low) / TICKS_MAX) if high > low else 1.0
+    step = round_step((high - low) / TICKS_MAX) if high - low > FLAT else 1.0
     first, last = math.floor(low / step), max(1, math.ceil(high / step))
     bottom, span = first * step, (last - first) * step
     ticks = (Tick((mark - first) / (last - first), text(mark * step)) for mark in range(first, last + 1))

@@ -1,7 +1,8 @@
 """How does the page look, on a desk, a phone and paper, in light and in dark?
 
 Colours are of a kind that the colour-blind can tell apart, and none says anything alone: lines have dashes,
-owners letters, verdicts icons and words, and each chart its numbers. Text stands out from its ground by 4.5 to 1 or more.
+owners letters, verdicts icons and words, and each chart its numbers. Text stands out from its ground by 4.5 to 1 or
+more.
 """
 
 LIGHT = """
