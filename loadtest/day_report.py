@@ -1,8 +1,8 @@
 """What does a day in virtual time say in the one form that all load tests report in?
 
 A day's proof knows more ways to fail than this form: what was unfinished at the end, minutes whose keys are others than
-were submitted, and a profile that was not played whole. Each counts as lost, with a remark that says so, lest a day
-that is not proven looks as if nothing was lost.
+were submitted, and a profile that was not played whole. The first counts as lost; so do the others where no count names
+a fault, with a remark that says so, lest a day that is not proven looks as if nothing was wrong.
 """
 
 from collections.abc import Iterator
@@ -39,16 +39,25 @@ def of_day(day: DayReport, command: str, version: str) -> Report:
 
 def _counts(day: DayReport) -> Counts:
     tally = day.tally
-    lost = tally.lost + day.unfinished + tally.mismatched
-    unexplained = day.complete and not day.proven and not (lost or tally.duplicated or tally.early)
+    lost = tally.lost + day.unfinished
     return Counts(
         submitted=tally.submitted,
         accepted=tally.submitted,
         fired=tally.fired,
-        lost=max(lost, int(unexplained)),
+        lost=lost if _plain_fault(day) else _unexplained(day),
         duplicated=tally.duplicated,
         early=tally.early,
     )
+
+
+def _plain_fault(day: DayReport) -> bool:
+    """One that the counts name."""
+    return bool(day.tally.lost or day.tally.duplicated or day.tally.early or day.unfinished)
+
+
+def _unexplained(day: DayReport) -> int:
+    """What counts as lost where no count names a fault."""
+    return day.tally.mismatched or int(day.complete and not day.proven)
 
 
 def _percentiles(day: DayReport) -> Iterator[tuple[float, int]]:
@@ -106,10 +115,11 @@ def _remarks(day: DayReport) -> Iterator[str]:
 def _failings(day: DayReport, tally: Tally) -> Iterator[str]:
     if day.unfinished:
         yield f"Unfinished at the end: {day.unfinished:,}, counted as lost."
+    counted = "" if _plain_fault(day) else ", each counted as one lost"
     if tally.mismatched:
         other = "Minutes of a shard with other keys, or another closing record, than its tasks have"
-        yield f"{other}: {tally.mismatched:,}, each counted as one lost."
+        yield f"{other}: {tally.mismatched:,}{counted}."
+    elif counted and _unexplained(day):
+        yield "Fewer or more tasks were submitted than the profile has: counted as one lost."
     if day.complete and not day.proven:
         yield "This day is not proven."
-        if not (tally.lost or day.unfinished or tally.mismatched or tally.duplicated or tally.early):
-            yield "Fewer or more tasks were submitted than the profile has: counted as one lost."

@@ -62,7 +62,8 @@ def _values(report: Report) -> Iterator[float]:
     yield report.duration_ms
     yield report.core_s_per_million or 0
     yield from (ms for _, ms in report.lateness.percentiles_ms)
-    yield from (ms for one in (*report.bands, *report.tenures) for ms in (one.from_ms, one.to_ms))
+    yield from (ms for band in report.bands for ms in (band.from_ms, band.to_ms))
+    yield from (ms for tenure in report.tenures for ms in (tenure.from_ms, tenure.to_ms))
     lines = [one.values for one in report.series]
     lines += [values for one in report.processes for values in (one.cpu_percent, one.memory_mib)]
     yield from (value for values in lines for value in values if value is not None)

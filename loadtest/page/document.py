@@ -60,7 +60,7 @@ def _banner(verdict: Verdict) -> Html:
 
 
 def _sections(report: Report, course: Course) -> Iterator[Html]:
-    yield _section("Counts", tag("dl", *_counts(report), class_="tiles"))
+    yield _section("Counts", tag("dl", *_counts(report), class_="tiles counts"))
     yield _section("Figures", tag("dl", *_figures(report), class_="tiles"))
     if report.remarks:
         yield _section("Remarks", tag("ul", *(tag("li", one) for one in report.remarks), class_="remarks"))

@@ -3,7 +3,7 @@
 from ..report import Lateness
 from .frame import SIZE, area, framed, grid
 from .markup import Html, table, tag
-from .scale import fitting, nines
+from .scale import linear, logarithmic, nines
 from .words import lasting, percent
 
 MEANING = "from the due time, or the acceptance if that came later, to the broker's time of the delivery"
@@ -12,7 +12,8 @@ MEANING = "from the due time, or the acceptance if that came later, to the broke
 def percentiles_chart(lateness: Lateness) -> Html:
     """Over the nines, so that what happens to one of ten thousand is as wide as what happens to nine of ten."""
     pairs = sorted(lateness.percentiles_ms)
-    xs, ys = nines(), fitting([ms for _, ms in pairs], lasting)
+    some = [ms for _, ms in pairs if ms > 0]
+    xs, ys = nines(), logarithmic(min(some), max(some), lasting) if some else linear(0, 1, lasting)
     places = [(xs.place(percentage), ys.place(ms)) for percentage, ms in pairs]
     line = "L".join(f"{round(x * SIZE)} {SIZE - round(y * SIZE)}" for x, y in places)
     said = ", ".join(f"{percent(percentage)}: {lasting(ms)}" for percentage, ms in pairs)

@@ -59,8 +59,9 @@ footer { margin-top: 28px; border-top: 1px solid var(--rule); padding-top: 12px;
 .verdict.bad { color: var(--bad); background: var(--bad-ground); }
 .verdict.open { color: var(--open); background: var(--open-ground); }
 
-.tiles { display: grid; grid-template-columns: repeat(auto-fit, minmax(200px, 1fr)); background: var(--paper);
+.tiles { display: grid; grid-template-columns: repeat(auto-fit, minmax(180px, 1fr)); background: var(--paper);
   border: 1px solid var(--rule); border-radius: 10px; overflow: hidden; }
+.counts { grid-template-columns: repeat(auto-fit, minmax(210px, 1fr)); }
 .tiles div { box-shadow: 0 0 0 .5px var(--rule); padding: 11px 16px 12px; min-width: 0; }
 .tiles dt { color: var(--soft); font-size: 13px; }
 .value { font-size: 22px; line-height: 1.3; font-variant-numeric: tabular-nums; overflow-wrap: anywhere; }

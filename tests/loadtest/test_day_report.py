@@ -79,6 +79,7 @@ def test_a_proven_day_keeps_its_figures() -> None:
         ({"lost": 3}, {}, "3 tasks lost."),
         ({"duplicated": 1}, {}, "1 task fired more than once."),
         ({"early": 2}, {}, "2 tasks fired early."),
+        ({"lost": 1, "mismatched": 1}, {}, "1 task lost."),
         ({"mismatched": 2}, {}, "2 tasks lost."),
         ({}, {"unfinished": 4}, "4 tasks lost."),
         ({}, {}, "1 task lost."),
