@@ -85,13 +85,14 @@ def _largest(day: DayReport, duration_ms: int) -> Process:
 
 def _environment(day: DayReport) -> dict[str, str]:
     return {
-        "shards": f"{day.shards}, of {day.dispatchers} dispatchers",
+        "shards": str(day.shards),
+        "dispatchers": str(day.dispatchers),
         "a turn of the loop": f"{day.turn_ms} virtual ms",
         "parts played": f"{day.parts_played} of {day.parts}",
         "processes": str(day.processes),
         "time on the clock": f"{day.seconds:,} s for the last run of it: {day.tasks_per_s:,} tasks/s",
         "CPU time": f"{day.cpu_s:,} s",
-        "changes, of each task": ", ".join(f"{name} {share:g}" for name, share in day.changes.items()),
+        "changes, as shares of all tasks": ", ".join(f"{name} {share:g}" for name, share in day.changes.items()),
     }
 
 

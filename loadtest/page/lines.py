@@ -26,7 +26,7 @@ def lines_chart(lines: Sequence[Series], course: Course) -> Html:
     unit = lines[0].unit
     title = TITLES.get(unit, f"{lines[0].name} over time" if len(lines) == 1 else f"Over time, in {unit}")
     known = [value for line in lines for value in line.values if value is not None]
-    axis = fitting(known, lasting if unit == "ms" else compact)
+    axis = axis_of(known, unit)
     steps = [thinned(line.values) for line in lines]
     paths = (
         tag("path", d=path_of(points.points, line.step_ms, course, axis), class_=f"line l{index}")
@@ -44,17 +44,23 @@ def lines_chart(lines: Sequence[Series], course: Course) -> Html:
     )
 
 
+def axis_of(known: Sequence[float], unit: str) -> Axis:
+    """Lateness may be of any size; of all else, how far it is from nothing must be seen."""
+    if unit == "ms":
+        return fitting(known, lasting)
+    return linear(min(known, default=0), max(known, default=0), compact)
+
+
 def process_chart(processes: Sequence[Process], process: Process, course: Course) -> Html:
     """CPU and memory of one, on the scale of all."""
     cpu = fitting_all([one.cpu_percent for one in processes], "%")
     memory = fitting_all([one.memory_mib for one in processes], "MiB")
     pairs = (("CPU", "%", process.cpu_percent, cpu), ("Memory", "MiB", process.memory_mib, memory))
-    return tag(
-        "section",
-        tag("h3", process.name),
-        tag("div", *(_small(process, *pair, course) for pair in pairs), class_="pair"),
-        class_="process",
-    )
+    seen = [_small(process, *pair, course) for pair in pairs if _measured(pair[2])]
+    missing = [
+        tag("p", f"{what}: not measured", class_="note") for what, _, values, _ in pairs if not _measured(values)
+    ]
+    return tag("section", tag("h3", process.name), tag("div", *seen, class_="pair"), *missing, class_="process")
 
 
 def fitting_all(lines: Sequence[Sequence[float | None]], unit: str) -> Axis:
@@ -65,9 +71,7 @@ def fitting_all(lines: Sequence[Sequence[float | None]], unit: str) -> Axis:
 
 
 def _small(process: Process, what: str, unit: str, values: Sequence[float | None], axis: Axis, course: Course) -> Html:
-    known = [value for value in values if value is not None]
-    if not known:
-        return tag("p", f"{what}: not measured", class_="note")
+    known = _measured(values)
     said = f"{what}: mean {measure(_mean(known), unit)}, most {measure(max(known), unit)}"
     path = path_of(thinned(values, PROCESS_COLUMNS).points, process.step_ms, course, axis)
     shapes = (grid(course.axis, axis), faults(course), tag("path", d=path, class_="line l0"))
@@ -118,15 +122,19 @@ def _steps(line: Series) -> str:
 
 
 def _spread(line: Series) -> str:
-    known = [value for value in line.values if value is not None]
+    known = _measured(line.values)
     return f"{measure(min(known), line.unit)} to {measure(max(known), line.unit)}" if known else "nothing measured"
 
 
 def _row(line: Series) -> tuple[str, ...]:
-    known = [value for value in line.values if value is not None]
+    known = _measured(line.values)
     if not known:
         return line.name, MISSING, MISSING, MISSING
     return line.name, *(measure(value, line.unit) for value in (min(known), _mean(known), max(known)))
+
+
+def _measured(values: Sequence[float | None]) -> list[float]:
+    return [value for value in values if value is not None]
 
 
 def _mean(values: Sequence[float]) -> float:

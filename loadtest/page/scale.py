@@ -19,6 +19,7 @@ TIME_STEPS_MS = (
 TICKS_TIME_MAX = 12
 TICKS_MAX = 5
 DECADES_FEW = 2
+LOGARITHMIC = "logarithmic, with zero at the foot"
 FLAT = 1e-9
 """What is no larger than this is drawn as nothing."""
 NINES = (0, 50, 90, 99, 99.9, 99.99, 100)
@@ -64,7 +65,7 @@ def logarithmic(least: float, most: float, text: Callable[[float], str]) -> Axis
     def place(value: float) -> float:
         return _within((math.log10(value) - low) / decades) if value > 0 else 0.0
 
-    return Axis(place, tuple(Tick(place(mark), text(mark)) for mark in [*marks, 10.0**high]), "logarithmic")
+    return Axis(place, tuple(Tick(place(mark), text(mark)) for mark in [*marks, 10.0**high]), LOGARITHMIC)
 
 
 def fitting(values: Sequence[float], text: Callable[[float], str]) -> Axis:

@@ -64,10 +64,12 @@ def browser() -> Iterator[Browser]:
     found = next(filter(None, map(shutil.which, NAMES)), None)
     sandbox = ["--no-sandbox"] if os.getuid() == 0 else []
     with sync_playwright() as playwright:
+        started, why = None, ""
         try:
             started = playwright.chromium.launch(executable_path=found, args=[*QUIET, *sandbox])
         except Error as error:
             why = error.message.splitlines()[0]
+        if not started:
             pytest.fail(f"no Chromium ({why}): make browser, or .venv/bin/playwright install chromium", pytrace=False)
         yield started
         started.close()

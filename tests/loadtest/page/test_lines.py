@@ -1,6 +1,6 @@
 import pytest
 from minutewheel.loadtest.page.frame import course_of
-from minutewheel.loadtest.page.lines import LINES_MAX, groups, lines_chart, path_of, process_chart
+from minutewheel.loadtest.page.lines import LINES_MAX, axis_of, groups, lines_chart, path_of, process_chart
 from minutewheel.loadtest.page.scale import linear
 from minutewheel.loadtest.report import Process, Report, Series
 
@@ -41,6 +41,13 @@ def test_a_line_without_a_value_is_said_to_be_so(full_report: Report) -> None:
     told = lines_chart([series("none", values=(None, None))], course_of(full_report))
     assert "none from nothing measured" in told
     assert '<th scope="row">none</th><td>–</td>' in told
+
+
+def test_lateness_may_be_on_a_logarithmic_scale_and_nothing_else() -> None:
+    values = [1.0, 1.0, 1.0, 10_000.0]
+    assert axis_of(values, "ms").note
+    assert not axis_of(values, "tasks/s").note
+    assert axis_of([], "tasks/s").place(0) == 0
 
 
 def test_processes_are_on_one_scale_and_what_was_not_measured_is_said(full_report: Report) -> None:

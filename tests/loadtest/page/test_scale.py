@@ -43,7 +43,7 @@ def test_any_values_find_an_axis(values: list[float]) -> None:
 
 
 def test_few_large_ones_among_small_make_it_logarithmic() -> None:
-    assert scale.fitting([10, 11, 12, 5_000], str).note == "logarithmic"
+    assert scale.fitting([10, 11, 12, 5_000], str).note == scale.LOGARITHMIC
     assert scale.fitting([10, 11, 12, 50], str).note == ""
 
 
