@@ -148,7 +148,8 @@ NARROW = """
 
 PAPER = """
 @media print {
-  body { background: none; max-width: none; padding: 0; font-size: 12px; }
+  :root { color-scheme: light; }
+  body { background: var(--paper); max-width: none; padding: 0; font-size: 12px; }
   * { print-color-adjust: exact; -webkit-print-color-adjust: exact; }
   .chart, .process, .tiles, .verdict { break-inside: avoid; }
   h2 { break-after: avoid; }

@@ -132,6 +132,16 @@ def test_all_text_stands_out_from_its_ground(shown: Shown) -> None:
     assert min(one["px"] for one in texts) >= 10
 
 
+def test_on_paper_it_is_dark_on_light_whatever_the_scheme(shown: Shown) -> None:
+    shown.page.emulate_media(media="print")
+    texts: list[dict[str, Any]] = shown.page.evaluate(TEXTS)
+    canvas = shown.page.evaluate("getComputedStyle(document.documentElement).colorScheme")
+    shown.page.emulate_media(media="screen")
+    assert canvas == "light"
+    assert min(luminance(one["ground"]) for one in texts if len(one["text"]) > 1) > 0.4
+    assert min(contrast(one["ink"], one["ground"]) for one in texts) >= CONTRAST_MIN
+
+
 def test_lines_stand_out_from_the_paper(shown: Shown) -> None:
     """3 to 1 is what shapes need."""
     inks = shown.page.evaluate(
