@@ -7,7 +7,7 @@ JAVA := openjdk-17-jre-headless maven
 # Folders without a pure test: not even read for them.
 IMPURE := acceptance conformance interop simulation
 
-.PHONY: demo test check format simulate services java clean
+.PHONY: demo test check format simulate services java browser clean
 
 # pip 25.1 is the first that reads dependency groups.
 $(STAMP): pyproject.toml
@@ -28,7 +28,7 @@ check: $(STAMP)
 	$(BIN)/lint-imports --no-cache
 	$(BIN)/pytest -q -m pure -n 2 $(IMPURE:%=--ignore=tests/%)
 
-test: check java
+test: check java browser
 	$(BIN)/pytest -q -m volume -n 2
 	$(BIN)/pytest -q -m "not pure and not volume"
 
@@ -41,6 +41,14 @@ java:
 	@if ! { command -v java && command -v mvn; } > /dev/null && command -v apt-get > /dev/null; then \
 	  if [ "$$(id -u)" = 0 ]; then as_root=; else as_root='sudo -n'; fi; \
 	  $$as_root apt-get -qq update && $$as_root apt-get -qq install --yes $(JAVA) > /dev/null || true; \
+	fi
+
+# Chromium for the page of the load test, in the same way; `.venv/bin/playwright install chromium` is another.
+browser:
+	@if ! { command -v chromium || command -v chromium-browser || command -v google-chrome; } > /dev/null \
+	    && command -v apt-get > /dev/null; then \
+	  if [ "$$(id -u)" = 0 ]; then as_root=; else as_root='sudo -n'; fi; \
+	  $$as_root apt-get -qq update && $$as_root apt-get -qq install --yes --no-install-recommends chromium > /dev/null || true; \
 	fi
 
 # Replay one history of the simulation: make simulate SEED=123

@@ -12,10 +12,12 @@ from ..loadtest.profile import Name
 from ..loadtest.virtual.plants import Plant
 from .command import Call
 from .exits import ExitCode, Failure
+from .loadtest_report import write_day
 from .progress import Tell, bars
 
 if TYPE_CHECKING:
     from ..loadtest.day import DayReport
+    from ..loadtest.virtual.parts import Plan
     from ..loadtest.wheel import WheelReport
     from .output import Output
 
@@ -114,6 +116,7 @@ def day(
         Path | None, typer.Option(help="Where what is done is kept, to go on after an interruption.")
     ] = None,
     report: Annotated[Path | None, typer.Option(help="Write the report to this file too, as JSON.")] = None,
+    page: Annotated[Path | None, typer.Option(help="Draw the report as a page, one HTML file.")] = None,
     plant: Annotated[Plant | None, typer.Option(help="Put in a fault, to see it found.")] = None,
 ) -> None:
     """Play a day of so many tasks in virtual time, and prove that each fired once, and none early."""
@@ -121,6 +124,9 @@ def day(
 
     if not virtual:
         raise Failure("a day is played in virtual time: say --virtual", ExitCode.USAGE)
+    for file in (report, page):
+        if file and not file.parent.is_dir():
+            raise Failure(f"there is no folder for {file}", ExitCode.USAGE)
     plan = plan_of(profile, tasks, seed, parts=parts, turn_ms=turn_ms, plant=plant)
     kept = folder or scratch_of(plan)
     try:
@@ -134,8 +140,18 @@ def day(
     if call.output.json:
         call.output.document(plain)
     else:
-        call.output.table(("", "figure", "budget", "met"), rows_of(plain))
+        shown = {name: value for name, value in plain.items() if name != "fired_per_minute"}
+        call.output.table(("", "figure", "budget", "met"), rows_of(shown))
+    if page:
+        write_day(played, _command_of(plan, tasks, parts), page)
     _judge(played, kept)
+
+
+def _command_of(plan: "Plan", tasks: int, parts: int) -> str:
+    """Which plays the same day again."""
+    words = ["minutewheel loadtest day --virtual", f"--tasks {tasks} --profile {plan.profile} --seed {plan.seed}"]
+    words += [f"--parts {parts} --turn {plan.turn_ms}", f"--plant {plan.plant}" if plan.plant else ""]
+    return " ".join(filter(None, words))
 
 
 def _judge(played: "DayReport", kept: Path) -> None:

@@ -10,7 +10,7 @@ import signal
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from contextlib import contextmanager, suppress
 from multiprocessing import get_context
@@ -86,6 +86,9 @@ class DayReport(Struct, frozen=True, kw_only=True):
     seconds: float
     """Of this run alone, where an earlier one had played some parts."""
     tasks_per_s: float
+    first_minute: int = MIDNIGHT_MS // 60_000
+    fired_per_minute: list[int] = []
+    """From the first minute on; none in a report of an earlier release."""
 
 
 def plan_of(
@@ -286,7 +289,13 @@ def _report(plan: Plan, played: Sequence[Played], processes: int, seconds: float
         cpu_s=round(cpu_s, 1),
         seconds=round(seconds, 1),
         tasks_per_s=round((fired - before) / seconds, 1),
+        first_minute=min(minutes, default=MIDNIGHT_MS // 60_000),
+        fired_per_minute=[minutes[minute].fired if minute in minutes else 0 for minute in _through(minutes)],
     )
+
+
+def _through(minutes: Mapping[int, Tally]) -> range:
+    return range(min(minutes), max(minutes) + 1) if minutes else range(0)
 
 
 def _pace(pairs: Sequence[tuple[int, int]], plan: Plan) -> Pace:
