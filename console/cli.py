@@ -5,7 +5,22 @@ from typing import Annotated
 
 import typer
 
-from . import config, dead, demo, dev, doctor, fleet, listing, loadtest, queue, shards, submit, tasks, worker
+from . import (
+    config,
+    dead,
+    demo,
+    dev,
+    doctor,
+    fleet,
+    listing,
+    loadtest,
+    loadtest_run,
+    queue,
+    shards,
+    submit,
+    tasks,
+    worker,
+)
 from .command import HELP, command
 
 
@@ -70,6 +85,7 @@ command(settings, "contracts")(config.contracts)
 app.add_typer(load_tests, name="loadtest")
 command(load_tests, "wheel")(loadtest.wheel)
 command(load_tests, "day")(loadtest.day)
+command(load_tests, "run")(loadtest_run.run)
 command(load_tests, "intake")(loadtest.intake)
 command(load_tests, "fire")(loadtest.fire)
 command(load_tests, "load")(loadtest.load)
