@@ -24,7 +24,7 @@ from .report import Counts, Heat, Lateness, Series, Tenure
 PERCENTS = (50.0, 90.0, 99.0, 99.9, 99.99, 100.0)
 STEP_MS = 1_000
 SETTLED_MS = 5_000
-"""After so long an attempt is in the ledger, if its worker was left alone; and what is due is fired."""
+"""After so long an attempt is in the ledger, if its worker was left alone."""
 
 
 class Sent(NamedTuple):
@@ -63,7 +63,10 @@ class Strike(NamedTuple):
 
 
 class Evidence:
-    """All records of a run, and what follows from them. Times are Unix milliseconds."""
+    """All records of a run, and what follows from them. Times are Unix milliseconds.
+
+    Of an interrupted run, only what was due before `judged_ms` can be lost: the rest may still have come.
+    """
 
     def __init__(
         self,
@@ -75,9 +78,9 @@ class Evidence:
         strikes: Sequence[Strike] = (),
         tenures: Sequence[Tenure] = (),
         *,
-        complete: bool = True,
+        judged_ms: int | None = None,
     ) -> None:
-        self.started_ms, self.ended_ms, self.complete = started_ms, ended_ms, complete
+        self.started_ms, self.ended_ms, self._judged_ms = started_ms, ended_ms, judged_ms
         self._sent, self._strikes, self._tenures = sent, strikes, tenures
         ours = {one.key for one in sent}
         self._deliveries = [one for one in deliveries if one.key in ours]
@@ -119,9 +122,13 @@ class Evidence:
         )
 
     def _lost(self, one: Sent) -> bool:
-        """Of an interrupted run, what was not due long enough ago is not judged."""
-        judged = self.complete or max(one.due_ms, one.accepted_ms or 0) < self.ended_ms - SETTLED_MS
-        return judged and not (one.key in self.fired and one.key in self.done)
+        return self._judged(one) and self._missing(one)
+
+    def _judged(self, one: Sent) -> bool:
+        return self._judged_ms is None or max(one.due_ms, one.accepted_ms or 0) < self._judged_ms
+
+    def _missing(self, one: Sent) -> bool:
+        return not (one.key in self.fired and one.key in self.done)
 
     def _early(self, one: Sent) -> bool:
         """Whether or not it was acknowledged."""
@@ -220,7 +227,9 @@ class Evidence:
         behind_ms = [(one.accepted_ms or 0) - one.due_ms for one in self.accepted.values()]
         after_due = [behind for behind in behind_ms if behind > 0]
         from_due_ms = max((one.at_ms - self.accepted[key].due_ms for key, one in self.fired.items()), default=0)
+        open_ = sum(self._missing(one) and not self._judged(one) for one in self.accepted.values())
         told = {
+            f"{open_:,} tasks had not begun when the run was interrupted; whether they are lost was not judged": open_,
             f"{repeated:,} deliveries were repeated; workers skip these by the ledger": repeated,
             f"{again:,} handlers that a fault had cut off, or nearly, began again": again,
             f"{unheard:,} submissions that were not acknowledged were fired all the same": unheard,

@@ -33,7 +33,7 @@ from .fault_plan import Fault
 from .generator import Generator
 from .recording import QUEUE
 from .report import Report
-from .usage import Usage
+from .usage import Usage, used
 
 HEAD_MS = 500
 LOOK_S = 0.1
@@ -201,9 +201,9 @@ class _Run:
         step = 0
         while True:
             await asyncio.sleep(max(0, self._start_ms + step * STEP_MS - now_ms()) / 1_000)
-            step = (now_ms() - self._start_ms) // STEP_MS
-            pids = {child.name: child.process.pid for child in self._processes.children if child.alive}
-            self._usage.look(step, {**pids, GENERATOR: os.getpid()})
+            step = max(step, (now_ms() - self._start_ms) // STEP_MS)  # one that was missed is left out
+            looks = {child.name: used(child.process.pid) for child in self._processes.children if child.alive}
+            self._usage.look(step, {**looks, GENERATOR: used(os.getpid())})
             with suppress(CoordinatorError):  # then nobody knows, which is not that nobody owns
                 self._owners.append((now_ms(), dict(await self._installation.coordinator.owners())))
             step += 1
@@ -220,7 +220,7 @@ class _Run:
             processes.starts,
             processes.strikes,
             tenures,
-            complete=complete,
+            judged_ms=None if complete else self._ended_ms - self._grace_ms,
         )
         counts = evidence.counts
         cpu_s = sum(self._usage.cpu_s(child.name) for child in processes.children)

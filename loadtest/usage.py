@@ -1,10 +1,11 @@
-"""How much CPU and memory has a process used, from one look to the next?
+"""How much CPU and memory does a process use, from one look to the next?
 
 Read from `/proc`, where there is one: the CPU time of all threads of a process, and what of its memory is resident. On
 other systems nothing is known, and the report has no figures for it.
 """
 
 import os
+import time
 from collections.abc import Mapping
 from pathlib import Path
 from typing import NamedTuple
@@ -15,8 +16,9 @@ MIB = 1 << 20
 
 
 class Used(NamedTuple):
-    """By a process since its begin, and now."""
+    """By a process since its begin, and now. `at_s` is of the monotonic clock."""
 
+    at_s: float
     cpu_s: float
     memory_bytes: int
 
@@ -32,23 +34,23 @@ def used(pid: int, proc: Path = Path("/proc")) -> Used | None:
     if fields[0] in "ZX":
         return None
     ticks = int(fields[11]) + int(fields[12])
-    return Used(ticks / os.sysconf("SC_CLK_TCK"), int(resident) * os.sysconf("SC_PAGE_SIZE"))
+    return Used(time.monotonic(), ticks / os.sysconf("SC_CLK_TCK"), int(resident) * os.sysconf("SC_PAGE_SIZE"))
 
 
 class Usage:
-    """Looks at processes by name, one a step. Between two looks at a process lies what it used in that step."""
+    """Looks at processes by name, one a step, the first at step 0. What was used in a step lies between two looks."""
 
     def __init__(self, step_ms: int) -> None:
         self._step_ms = step_ms
         self._looks: dict[str, dict[int, Used]] = {}
 
-    def look(self, step: int, pids: Mapping[str, int]) -> None:
-        for name, pid in pids.items():
-            if (now := used(pid)) is not None:
+    def look(self, step: int, looks: Mapping[str, Used | None]) -> None:
+        for name, now in looks.items():
+            if now is not None:
                 self._looks.setdefault(name, {})[step] = now
 
     def cpu_s(self, name: str) -> float:
-        """From the first look to the last; of one that began later than the first step, from its begin."""
+        """From the first look to the last; of one that began later, from its begin."""
         looks = self._looks.get(name)
         if not looks:
             return 0.0
@@ -57,19 +59,20 @@ class Usage:
 
     def processes(self) -> tuple[Process, ...]:
         """A value for each step; None where a process was not seen."""
-        last = max((max(looks) for looks in self._looks.values()), default=0)
-        steps = range(1, last + 1)
+        steps = range(1, max((max(looks) for looks in self._looks.values()), default=0) + 1)
         return tuple(
             Process(
                 name=name,
                 step_ms=self._step_ms,
-                cpu_percent=tuple(self._percent(looks, step) for step in steps),
+                cpu_percent=tuple(_percent(looks.get(step - 1), looks.get(step)) for step in steps),
                 memory_mib=tuple(round(looks[step].memory_bytes / MIB, 1) if step in looks else None for step in steps),
             )
             for name, looks in self._looks.items()
         )
 
-    def _percent(self, looks: Mapping[int, Used], step: int) -> float | None:
-        if step not in looks or step - 1 not in looks:
-            return None
-        return round((looks[step].cpu_s - looks[step - 1].cpu_s) * 100_000 / self._step_ms, 1)
+
+def _percent(before: Used | None, now: Used | None) -> float | None:
+    """Of one core."""
+    if before is None or now is None or now.at_s <= before.at_s:
+        return None
+    return round((now.cpu_s - before.cpu_s) / (now.at_s - before.at_s) * 100, 1)
