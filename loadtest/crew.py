@@ -109,10 +109,12 @@ class Crew:
 
     async def _serving(self, child: Child, out: asyncio.StreamReader) -> None:
         try:
-            line = await asyncio.wait_for(out.readline(), START_S)
+            served = await asyncio.wait_for(out.readline(), START_S)
+            how = None  # if there is no line, it has ended
         except TimeoutError:
-            line = b""
-        if not line:
+            served, how = b"", signal.SIGTERM
+        if not served:
+            await self._end(child, how)
             raise RunFailed(f"{child.name} did not begin to serve: {_tail(child.log)}")
 
     def look(self) -> None:
@@ -169,10 +171,12 @@ class Crew:
         finally:
             child.signal(signal.SIGCONT)
 
-    async def _end(self, child: Child, how: signal.Signals) -> None:
+    async def _end(self, child: Child, how: signal.Signals | None) -> None:
+        """Wait until it has ended, after a signal if it needs one."""
         child.expected = True
-        child.signal(how)
         try:
+            if how is not None:
+                child.signal(how)
             await asyncio.wait_for(child.process.wait(), END_S)
         except TimeoutError:
             self.remarks.append(f"{child.name} did not end within {END_S:.0f} s of being told to, and was killed")

@@ -55,21 +55,25 @@ class Generator:
         return {one.key for one in self.sent if one.accepted_ms is not None}
 
     async def run(self, plan: Sequence[Arrival], stop: asyncio.Event) -> None:
-        """Send it, until all is sent or `stop`; then wait a while for the answers."""
-        sending: set[asyncio.Task[None]] = set()
+        """Send it, until all is sent or `stop`; then wait a while for the answers. What has none by then gets none."""
         next_ = 0
-        while next_ < len(plan) and not stop.is_set():
-            now_ms = self._now_ms() - self._start_ms
-            until = bisect_right(plan, now_ms, lo=next_, key=lambda arrival: arrival.at_ms)
-            if until > next_:
-                self.behind_ms = max(self.behind_ms, now_ms - plan[next_].at_ms)
-                task = asyncio.create_task(self._send(plan[next_:until]))
-                sending.add(task)
-                task.add_done_callback(sending.discard)
-                next_ = until
-            wait_s = (plan[next_].at_ms - now_ms) / 1_000 if next_ < len(plan) else 0.0
-            await asyncio.sleep(min(max(wait_s, TICK_S), LOOK_S))
-        await _ended(set(sending), LOOK_S if stop.is_set() else ANSWER_S)
+        async with asyncio.TaskGroup() as group:
+            sending: set[asyncio.Task[None]] = set()
+            while next_ < len(plan) and not stop.is_set():
+                now_ms = self._now_ms() - self._start_ms
+                until = bisect_right(plan, now_ms, lo=next_, key=lambda arrival: arrival.at_ms)
+                if until > next_:
+                    self.behind_ms = max(self.behind_ms, now_ms - plan[next_].at_ms)
+                    task = group.create_task(self._send(plan[next_:until]))
+                    sending.add(task)
+                    task.add_done_callback(sending.discard)
+                    next_ = until
+                wait_s = (plan[next_].at_ms - now_ms) / 1_000 if next_ < len(plan) else 0.0
+                await asyncio.sleep(min(max(wait_s, TICK_S), LOOK_S))
+            if sending:
+                _, late = await asyncio.wait(sending, timeout=LOOK_S if stop.is_set() else ANSWER_S)
+                for task in late:
+                    task.cancel()
 
     async def _send(self, arrivals: Sequence[Arrival]) -> None:
         """The first of these that have room go at once; the list knows all, and each one's answer when it has come."""
@@ -110,14 +114,3 @@ class Generator:
 
     def _key(self, arrival: Arrival) -> str:
         return f"{arrival.tenant}/{self._run}-{arrival.id}"
-
-
-async def _ended(tasks: set[asyncio.Task[None]], patience_s: float) -> None:
-    """What has no answer by then gets none."""
-    if tasks:
-        _, late = await asyncio.wait(tasks, timeout=patience_s)
-        for task in late:
-            task.cancel()
-        for answer in await asyncio.gather(*tasks, return_exceptions=True):
-            if isinstance(answer, Exception):
-                raise answer
