@@ -150,15 +150,18 @@ def _command(call: Call, given: Mapping[str, object]) -> str:
 
 def show(output: "Output", report: Report) -> None:
     """The result, for a person."""
-    counts = report.counts
-    output.fields([(name, f"{getattr(counts, name):,}") for name in counts.__struct_fields__])
+    counts, cost = report.counts, report.core_s_per_million
     late = [
         f"{f'p{percent:g}' if percent < 100 else 'max'} {ms:,} ms" for percent, ms in report.lateness.percentiles_ms
     ]
-    output.fields([("lateness", ", ".join(late))])
-    if report.core_s_per_million is not None:
-        output.fields([("cost", f"{report.core_s_per_million:,.0f} core seconds for a million tasks")])
-    output.fields([("took", f"{report.duration_ms / 1_000:.1f} s from {moment(report.started_ms)}")])
+    output.fields(
+        [
+            *((name, f"{getattr(counts, name):,}") for name in counts.__struct_fields__),
+            ("lateness", ", ".join(late)),
+            ("cost", "" if cost is None else f"{cost:,.0f} core seconds for a million tasks"),
+            ("took", f"{report.duration_ms / 1_000:.1f} s from {moment(report.started_ms)}"),
+        ]
+    )
     for band in report.bands:
         at_s = (band.from_ms - report.started_ms) / 1_000
         output.line(f"at {at_s:.1f} s: {band.what} {band.whom}, over after {(band.to_ms - band.from_ms) / 1_000:.1f} s")

@@ -103,7 +103,7 @@ def test_a_person_gets_the_same_numbers(desk: Any) -> None:
     show(screen.output, report(accepted=1_200))
     lines = screen.text().splitlines()
     assert "submitted   1,200" in lines
-    assert "lateness  p50 4 ms, p99.99 90 ms, max 1,100 ms" in lines
+    assert "lateness    p50 4 ms, p99.99 90 ms, max 1,100 ms" in lines
     assert "at 8.0 s: kill dispatcher 0, over after 1.1 s" in lines
     assert "- something is to be said" in lines
 
