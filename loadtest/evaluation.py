@@ -3,9 +3,9 @@
 Pure. Held against each other: what the generator sent and the broker acknowledged, what stands in the due topic by the
 broker's clock, and what each worker process wrote down when a handler began. A task is judged by what was asked for:
 
-    lost        it was accepted, and not both fired and begun by the end
+    lost        it was accepted, and by the end not fired, or its last attempt (the one that does not fail) not begun
     early       it was fired or begun before its due time
-    duplicated  its handler began again, without excuse
+    duplicated  an attempt began again, without excuse
 
 There is one excuse, for a handler that is cut off is promised only to run at least once: a process that began it was
 killed, paused or told to end about then, and the idempotency key is the same. Another key is a second effect.
@@ -28,12 +28,14 @@ SETTLED_MS = 5_000
 
 
 class Sent(NamedTuple):
-    """A submission; `accepted_ms` is the broker's time, None if it was not acknowledged."""
+    """A submission; `accepted_ms` is the broker's time, None if it was not acknowledged. Its first `failures` attempts
+    are to fail."""
 
     key: str
     due_ms: int
     sent_ms: int
     accepted_ms: int | None
+    failures: int = 0
 
 
 class Delivery(NamedTuple):
@@ -52,6 +54,7 @@ class Start(NamedTuple):
     idempotency_key: str
     at_ms: int
     process: str
+    attempt: int = 1
 
 
 class Strike(NamedTuple):
@@ -82,7 +85,7 @@ class Evidence:
     ) -> None:
         self.started_ms, self.ended_ms, self._judged_ms = started_ms, ended_ms, judged_ms
         self._sent, self._strikes, self._tenures = sent, strikes, tenures
-        ours = {one.key for one in sent}
+        self._failures = ours = {one.key: one.failures for one in sent}
         self._deliveries = [one for one in deliveries if one.key in ours]
         self._starts: dict[str, list[Start]] = defaultdict(list)
         for start in sorted(starts, key=lambda start: start.at_ms):
@@ -104,8 +107,12 @@ class Evidence:
 
     @cached_property
     def done(self) -> dict[str, Start]:
-        """The first start of each accepted task."""
-        return {key: starts[0] for key, starts in self._starts.items() if key in self.accepted}
+        """The first start of the last attempt of each accepted task."""
+        return {
+            one.key: last
+            for one in self.accepted.values()
+            for last in [start for start in self._starts.get(one.key, ()) if start.attempt > one.failures][:1]
+        }
 
     @property
     def counts(self) -> Counts:
@@ -142,9 +149,11 @@ class Evidence:
             times_ms[one.key].append(one.at_ms)
         return times_ms
 
-    @staticmethod
-    def _again(starts: Sequence[Start]) -> bool:
-        return len(starts) > 1
+    def _again(self, starts: Sequence[Start]) -> bool:
+        """An attempt began twice, or one more than was planned, or under another key."""
+        attempts = {start.attempt for start in starts}
+        once = len(starts) == len(attempts) <= self._failures[starts[0].key] + 1
+        return not once or len({start.idempotency_key for start in starts}) > 1
 
     def _excused(self, starts: Sequence[Start]) -> bool:
         return len({start.idempotency_key for start in starts}) == 1 and any(map(self._struck, starts))
@@ -222,6 +231,8 @@ class Evidence:
     def remarks(self) -> tuple[str, ...]:
         """What the counts leave out."""
         again = sum(self._again(starts) and self._excused(starts) for starts in self._starts.values())
+        begun = [start for starts in self._starts.values() for start in starts]
+        failed = sum(start.attempt <= self._failures[start.key] for start in begun)
         repeated = len(self._deliveries) - len({(one.shard, one.filing) for one in self._deliveries})
         unheard = len({one.key for one in self._deliveries} - self.accepted.keys())
         behind_ms = [(one.accepted_ms or 0) - one.due_ms for one in self.accepted.values()]
@@ -230,6 +241,7 @@ class Evidence:
         open_ = sum(self._missing(one) and not self._judged(one) for one in self.accepted.values())
         told = {
             f"{open_:,} tasks had not begun when the run was interrupted; whether they are lost was not judged": open_,
+            f"{failed:,} attempts failed, as was planned": failed,
             f"{repeated:,} deliveries were repeated; workers skip these by the ledger": repeated,
             f"{again:,} handlers that a fault had cut off, or nearly, began again": again,
             f"{unheard:,} submissions that were not acknowledged were fired all the same": unheard,

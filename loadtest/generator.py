@@ -17,7 +17,7 @@ from ..broker.port import Produced
 from ..broker.wire import Message
 from .arrivals import Arrival
 from .evaluation import Sent
-from .recording import QUEUE
+from .recording import QUEUE, payload_of
 
 IN_FLIGHT_MAX = 20_000
 ANSWER_S = 60.0
@@ -40,6 +40,8 @@ class Generator:
         self, broker: Produces, composer: Composer, run: str, start_ms: int, now_ms: Callable[[], int]
     ) -> None:
         self.sent: list[Sent] = []
+        self.failures: dict[str, int] = {}
+        """How many attempts are to fail, of those tasks of which any are."""
         self.not_sent = 0
         self.behind_ms = 0
         """How late the generator itself was, at most."""
@@ -79,7 +81,8 @@ class Generator:
         """The first of these that have room go at once; the list knows all, and each one's answer when it has come."""
         now_ms = self._now_ms()
         first = len(self.sent)
-        self.sent += [Sent(self._key(one), self._start_ms + one.due_ms, now_ms, None) for one in arrivals]
+        self.sent += [Sent(self._key(one), self._start_ms + one.due_ms, now_ms, None, one.failures) for one in arrivals]
+        self.failures.update({self._key(one): one.failures for one in arrivals if one.failures})
         messages: list[Message] = []
         places: list[int] = []
         for place, arrival in enumerate(arrivals, first):
@@ -108,7 +111,7 @@ class Generator:
             id=f"{self._run}-{arrival.id}",
             tenant=arrival.tenant,
             queue=QUEUE,
-            payload=b"x" * arrival.payload_bytes,
+            payload=payload_of(arrival.failures, arrival.payload_bytes),
             due=self._start_ms + arrival.due_ms,
         )
 

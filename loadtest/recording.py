@@ -2,7 +2,7 @@
 
 An application as anyone would write one, for `minutewheel worker`. Each process has a record of its own, a file that is
 only appended to, in single writes, so that what is in it was done, whatever became of the process. The product is asked
-for nothing but the task's key and idempotency key.
+for nothing but the task's key and idempotency key, and which attempt it is. As many attempts fail as the payload says.
 """
 
 import os
@@ -20,10 +20,26 @@ RECORD = "LOADTEST_RECORD"
 app = App("loadtest")
 
 
+class FailsOnPurpose(Exception):
+    """The plan of the load says so."""
+
+
 @app.task(queue=QUEUE)
-async def work(_payload: bytes, context: AsyncContext) -> None:
-    line = f"{context.key}\t{context.idempotency_key}\t{time.time_ns() // 1_000_000}\n"
+async def work(payload: bytes, context: AsyncContext) -> None:
+    at_ms = time.time_ns() // 1_000_000
+    line = f"{context.key}\t{context.idempotency_key}\t{context.attempt}\t{at_ms}\n"
     os.write(_record(), line.encode())
+    if context.attempt <= failures_of(payload):
+        raise FailsOnPurpose
+
+
+def payload_of(failures: int, payload_bytes: int) -> bytes:
+    """So large (but at least a number and a space), and it says how many attempts fail."""
+    return (b"%d " % failures).ljust(payload_bytes, b"x")
+
+
+def failures_of(payload: bytes) -> int:
+    return int(payload.partition(b" ")[0] or b"0")
 
 
 @cache
@@ -48,4 +64,7 @@ class Record:
             text, end, _ = file.read().rpartition(b"\n")
         self._read += len(text) + len(end)
         parts = (line.split("\t") for line in text.decode().splitlines())
-        return [Start(key, idempotency_key, int(at_ms), self._process) for key, idempotency_key, at_ms in parts]
+        return [
+            Start(key, idempotency_key, int(at_ms), self._process, int(attempt))
+            for key, idempotency_key, attempt, at_ms in parts
+        ]

@@ -8,8 +8,9 @@ over, the processes are ended, the due topic is read back, and `evaluation` says
 import asyncio
 import os
 import platform
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
 from contextlib import suppress
+from functools import partial
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
@@ -26,6 +27,8 @@ from ..settings import Settings
 from ..store.task import SHARDS
 from ..wiring import Installation, opened
 from ..worker import Accepted
+from ..worker.again import until_done
+from ..worker.clock import SystemClock
 from .arrivals import AHEAD_MS, Arrival, Shape, arrivals
 from .crew import Crew, RunFailed, crew, now_ms
 from .evaluation import STEP_MS, Delivery, Evidence, tenures_of
@@ -43,6 +46,7 @@ GRACE_MS = 20_000
 """After all that may have to run out first: a worker's hold, its session, a dispatcher's."""
 FETCH_RECORDS = 5_000
 FETCH_WAIT_MS = 1_000
+READ_S = 300.0
 LIBRARIES = ("msgspec", "uvloop", "cassandra-driver", "confluent-kafka", "kazoo")
 GENERATOR = "load test"
 """What the load test's own process is called in the report."""
@@ -181,8 +185,9 @@ class _Run:
         while not stop.is_set():
             await asyncio.sleep(LOOK_S)
             self._processes.look()
-            done.update(start.key for start in self._processes.starts[seen:])
-            seen = len(self._processes.starts)
+            news, failures = self._processes.starts[seen:], self._generator.failures
+            done.update(start.key for start in news if start.attempt > failures.get(start.key, 0))
+            seen += len(news)
             tell("submitted", len(self._generator.sent))
             tell("done", len(done) - SHARDS)
             if not all(task.done() for task in under_way):
@@ -259,18 +264,27 @@ class _Run:
 
 
 async def deliveries(broker: Broker, topic: str, begins: Sequence[int]) -> list[Delivery]:
-    """All that was published for the queue since, in the order of its partitions."""
-    found: list[Delivery] = []
-    for partition, bounds in enumerate(await broker.bounds(topic, range(SHARDS))):
+    """All that was published for the queue since, in the order of its partitions. `RunFailed` if it can't be read."""
+    try:
+        async with asyncio.timeout(READ_S):
+            return [one async for one in _read(broker, topic, begins)]
+    except TimeoutError:
+        raise RunFailed(f"the due topic could not be read back within {READ_S:.0f} s") from None
+
+
+async def _read(broker: Broker, topic: str, begins: Sequence[int]) -> AsyncIterator[Delivery]:
+    clock = SystemClock()
+    ends = await until_done(clock, partial(broker.bounds, topic, range(SHARDS)))
+    for partition, bounds in enumerate(ends):
         offset = max(begins[partition], bounds.start)
         while offset < bounds.end:
-            fetched = await broker.fetch(topic, partition, offset, FETCH_RECORDS, FETCH_WAIT_MS)
+            fetch = partial(broker.fetch, topic, partition, offset, FETCH_RECORDS, FETCH_WAIT_MS)
+            fetched = await until_done(clock, fetch)
             for record in fetched.records:
                 with suppress(NotDue):
                     due = parse_due(record)
-                    found.append(Delivery(due.key, due.shard, due.filing, record.time_ms))
+                    yield Delivery(due.key, due.shard, due.filing, record.time_ms)
             offset = fetched.next_offset
-    return found
 
 
 def environment(settings: Settings, order: Order) -> dict[str, str]:

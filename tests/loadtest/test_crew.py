@@ -12,7 +12,7 @@ from minutewheel.loadtest.fault_plan import Do, Fault, What
 SERVES = """
 import os, sys, time
 with open(os.environ["LOADTEST_RECORD"], "a") as record:
-    record.write(f"t/1\\tt/1:1\\t5\\n")
+    record.write("t/1\\tt/1:1\\t1\\t5\\n")
 print("serving", os.environ.get("WORD"), flush=True)
 time.sleep(600)
 """

@@ -94,6 +94,22 @@ def test_nothing_excuses_a_second_effect(records: Records) -> None:
     assert records.counts.duplicated == 1
 
 
+def test_an_attempt_that_was_to_fail_is_followed_by_another_and_is_no_duplicate(records: Records) -> None:
+    records.sent[2] = records.sent[2]._replace(failures=1)
+    assert (records.counts.done, records.counts.lost) == (9, 1)
+    records.starts.append(records.starts[2]._replace(at_ms=due(2) + 1_000, attempt=2))
+    records.deliveries.append(Delivery("t/2", 2, 99, due(2) + 990))
+    assert records.counts == Counts(submitted=10, accepted=10, fired=10, done=10)
+    assert records.evidence().remarks == ("1 attempts failed, as was planned",)
+    records.starts.append(records.starts[2]._replace(at_ms=due(2) + 2_000))
+    assert records.counts.duplicated == 1
+
+
+def test_an_attempt_too_many_is_a_duplicate(records: Records) -> None:
+    records.starts.append(records.starts[2]._replace(at_ms=due(2) + 1_000, attempt=2))
+    assert records.counts.duplicated == 1
+
+
 @pytest.mark.parametrize("what", ["deliveries", "starts"])
 def test_what_comes_before_its_due_time_is_early(records: Records, what: str) -> None:
     some = getattr(records, what)

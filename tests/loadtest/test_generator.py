@@ -92,6 +92,16 @@ async def test_what_is_too_large_is_not_sent_and_stops_no_other() -> None:
     assert generator.not_sent == 1
 
 
+async def test_it_says_which_attempts_are_to_fail() -> None:
+    broker = Broker(2)
+    broker.let.set()
+    generator = made(broker)
+    await generator.run([*plan(1), Arrival(0, 500, "bad", "a", 10, 2)], asyncio.Event())
+    assert [one.failures for one in generator.sent] == [0, 2]
+    assert generator.failures == {"a/run-bad": 2}
+    assert b"2 xxxxxxxx" in (broker.messages[1].value or b"")
+
+
 async def test_it_stops_when_it_is_told_to() -> None:
     broker, stop = Broker(1), asyncio.Event()
     generator = made(broker)

@@ -1,9 +1,14 @@
 import asyncio
+from collections.abc import Sequence
 from pathlib import Path
+from typing import cast
 
 import pytest
 from minutewheel.broker.due import NO_OPTIONS, due_message
+from minutewheel.broker.errors import BrokerError
+from minutewheel.broker.port import Bounds, Broker
 from minutewheel.broker.wire import Message
+from minutewheel.loadtest import run as module
 from minutewheel.loadtest.crew import RunFailed
 from minutewheel.loadtest.recording import QUEUE
 from minutewheel.loadtest.run import Order, deliveries, environment, run_load
@@ -80,3 +85,25 @@ def test_the_environment_says_what_figures_depend_on(embedded_settings: Settings
     assert found["rate"] == "20 tasks/s for 60 s"
     assert found["python"].startswith("CPython 3")
     assert {"os", "cpus", "msgspec"} <= found.keys()
+
+
+class Stumbling:
+    """A broker that fails so often before it answers with an empty topic."""
+
+    def __init__(self, failures: int) -> None:
+        self.left = failures
+
+    async def bounds(self, _topic: str, partitions: Sequence[int]) -> list[Bounds]:
+        if self.left:
+            self.left -= 1
+            raise BrokerError("not now")
+        return [Bounds(0, 0, 1) for _ in partitions]
+
+
+async def test_a_broker_that_stumbles_is_asked_again_but_not_for_ever(monkeypatch: pytest.MonkeyPatch) -> None:
+    broker = Stumbling(2)
+    assert await deliveries(cast("Broker", broker), "due", [0] * 64) == []
+    assert broker.left == 0
+    monkeypatch.setattr(module, "READ_S", 0.1)
+    with pytest.raises(RunFailed, match="could not be read back"):
+        await deliveries(cast("Broker", Stumbling(1_000)), "due", [0] * 64)
