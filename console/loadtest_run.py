@@ -1,7 +1,7 @@
 """What comes of a load on this installation, in which processes fail? `minutewheel loadtest run`.
 
-All that makes no sense is refused before anything starts. Ctrl-C and SIGTERM end the load, and what ran is reported;
-the processes that were started are always ended.
+All that makes no sense is refused before anything starts. Ctrl-C, SIGTERM and the end of the terminal end the load, and
+what ran is reported; the processes that were started are always ended.
 """
 
 import asyncio
@@ -125,9 +125,9 @@ def _folders(call: Call) -> Iterator[tuple[Path, Path]]:
 
 @contextmanager
 def _until_signal() -> Iterator[asyncio.Event]:
-    """An event that SIGTERM and SIGINT set, however often they come: ending in haste would leave processes behind."""
+    """An event that these signals set, however often they come: ending in haste would leave processes behind."""
     stop, loop = asyncio.Event(), asyncio.get_running_loop()
-    numbers = (signal.SIGTERM, signal.SIGINT)
+    numbers = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
     for number in numbers:
         loop.add_signal_handler(number, stop.set)
     try:

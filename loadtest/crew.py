@@ -161,7 +161,8 @@ class Crew:
         finally:
             to_ms = now_ms()
             self.bands.append(Band(what=fault.do, whom=fault.whom, from_ms=from_ms, to_ms=to_ms))
-            self.strikes.append(Strike(child.name, from_ms, to_ms))
+            if fault.do != "stop":  # whoever is told to end brings to its end what it has begun
+                self.strikes.append(Strike(child.name, from_ms, to_ms))
 
     @staticmethod
     async def _pause(child: Child, for_ms: int) -> None:

@@ -8,7 +8,7 @@ broker's clock, and what each worker process wrote down when a handler began. A 
     duplicated  an attempt began again, without excuse
 
 There is one excuse, for a handler that is cut off is promised only to run at least once: a process that began it was
-killed, paused or told to end about then, and the idempotency key is the same. Another key is a second effect.
+killed or paused about then, and the idempotency key is the same. Another key is a second effect.
 """
 
 from bisect import bisect_right
@@ -58,7 +58,7 @@ class Start(NamedTuple):
 
 
 class Strike(NamedTuple):
-    """A worker process was under a fault so long."""
+    """A process was killed or paused, and this is how long that lasted."""
 
     process: str
     from_ms: int
