@@ -15,6 +15,7 @@ from . import (
     listing,
     loadtest,
     loadtest_report,
+    loadtest_run,
     queue,
     shards,
     submit,
@@ -86,6 +87,7 @@ app.add_typer(load_tests, name="loadtest")
 command(load_tests, "wheel")(loadtest.wheel)
 command(load_tests, "day")(loadtest.day)
 command(load_tests, "report")(loadtest_report.report)
+command(load_tests, "run")(loadtest_run.run)
 command(load_tests, "intake")(loadtest.intake)
 command(load_tests, "fire")(loadtest.fire)
 command(load_tests, "load")(loadtest.load)

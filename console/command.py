@@ -11,6 +11,7 @@ import sys
 from collections.abc import Callable, Coroutine, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
+from operator import attrgetter
 from pathlib import Path
 from typing import Annotated, Any, NoReturn, TypeVar
 
@@ -114,6 +115,22 @@ def _settings(common: Mapping[str, Any]) -> Any:
     if common["data"] is not None:
         given["data"] = common["data"]
     return load(given, common["config"])
+
+
+def environment_of(call: Call) -> dict[str, str]:
+    """What a process is told that is to have the same settings, and reads the same file: what the flags said, but for
+    the data folder. As variables, for a password would be seen on a command line."""
+    from ..settings import keys, variable
+
+    flagged = [key for key in keys() if call.origins[key] == "flag" and key != "data"]
+    return {variable(key): _text(attrgetter(key)(call.settings)) for key in flagged}
+
+
+def _text(value: Any) -> str:
+    """A setting as it is written in the environment."""
+    if isinstance(value, tuple):
+        return ",".join(map(str, value))
+    return str(value.get_secret_value() if hasattr(value, "get_secret_value") else value)
 
 
 def run_loop(work: Coroutine[Any, Any, int | None]) -> int | None:

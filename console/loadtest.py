@@ -12,7 +12,7 @@ from ..loadtest.profile import Name
 from ..loadtest.virtual.plants import Plant
 from .command import Call
 from .exits import ExitCode, Failure
-from .loadtest_report import write_day
+from .loadtest_report import check_folders, write_day
 from .progress import Tell, bars
 
 if TYPE_CHECKING:
@@ -124,9 +124,7 @@ def day(
 
     if not virtual:
         raise Failure("a day is played in virtual time: say --virtual", ExitCode.USAGE)
-    for file in (report, page):
-        if file and not file.parent.is_dir():
-            raise Failure(f"there is no folder for {file}", ExitCode.USAGE)
+    check_folders(report, page)
     plan = plan_of(profile, tasks, seed, parts=parts, turn_ms=turn_ms, plant=plant)
     kept = folder or scratch_of(plan)
     try:

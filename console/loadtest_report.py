@@ -38,6 +38,13 @@ def report(
         call.output.line(f"{page} ({size:,} bytes)")
 
 
+def check_folders(*files: Path | None) -> None:
+    """`Failure` if there is none for one of these: a run of hours must not end in that."""
+    for file in files:
+        if file and not file.parent.is_dir():
+            raise Failure(f"there is no folder for {file}", ExitCode.USAGE)
+
+
 def write_page(told: "Report", page: Path) -> int:
     """And how many bytes it has."""
     from ..loadtest.page import page_of

@@ -3,8 +3,10 @@ from typing import Annotated
 
 import pytest
 import typer
-from minutewheel.console.command import Call, command
+from minutewheel.console.command import Call, command, environment_of
 from minutewheel.console.exits import ExitCode, Failure
+from minutewheel.console.output import Output
+from minutewheel.settings import load
 from typer.testing import CliRunner
 
 app = typer.Typer(pretty_exceptions_enable=False)
@@ -64,7 +66,7 @@ def test_a_known_failure_is_one_line_and_its_number() -> None:
 def test_an_unexpected_one_has_a_traceback_only_when_asked() -> None:
     result = run(app, ["fails", "other"])
     assert result.exit_code == 1
-    where = "test_command.py:25 (--debug shows the traceback)"
+    where = "test_command.py:27 (--debug shows the traceback)"
     assert result.stderr == f"error: unexpected TypeError: \\x1b[31munexpected at {where}\n"
     assert isinstance(run(app, ["fails", "other", "--debug"]).exception, TypeError)
 
@@ -73,5 +75,28 @@ def test_of_a_group_of_unexpected_ones_each_is_told() -> None:
     """A log holds this one line, and a service that ends so ends for a reason."""
     result = run(app, ["fails", "many"])
     assert result.stderr == (
-        "error: unexpected KeyError: 7 at test_command.py:31; ValueError: odd (--debug shows the traceback)\n"
+        "error: unexpected KeyError: 7 at test_command.py:33; ValueError: odd (--debug shows the traceback)\n"
     )
+
+
+def test_another_process_gets_the_same_settings(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("MINUTEWHEEL_WORKER__CONCURRENCY", "7")
+    services = {f"{name}.security": "plaintext" for name in ("cassandra", "kafka", "zookeeper")}
+    flags: dict[str, object] = {
+        "data": "here",
+        "queues": "a,b",
+        "declare_queues": "false",
+        "kafka.bootstrap": "h:1,g:2",
+        "cassandra.username": "we",
+        "cassandra.password": "our secret",
+        **services,
+    }
+    ours = load(flags)
+    variables = environment_of(Call(ours.settings, ours.origins, Output()))
+    assert variables["MINUTEWHEEL_CASSANDRA__PASSWORD"] == "our secret"
+    assert "MINUTEWHEEL_WORKER__CONCURRENCY" not in variables, "the environment reaches it by itself"
+    assert "MINUTEWHEEL_DATA" not in variables
+    for name, value in variables.items():
+        monkeypatch.setenv(name, value)
+    theirs = load({"data": "here"})
+    assert theirs.settings == ours.settings
