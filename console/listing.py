@@ -9,8 +9,8 @@ from .exits import ExitCode, Failure
 from .times import minute, minute_text, moment
 
 if TYPE_CHECKING:
+    from ..store.minutes import Audit, Row
     from ..wiring import Installation
-    from .minutes import Audit, Row
     from .output import Output
 
 MINUTES_MAX = 1_440
@@ -57,8 +57,8 @@ async def audit(
 
     After its close the numbers are those of its closing record. The exit code is 1 if something is missing.
     """
+    from ..store.minutes import audit_of
     from ..wiring import opened
-    from .minutes import audit_of
     from .patience import PatientReads
 
     async with opened(call.settings, create=False) as installation:
@@ -83,7 +83,7 @@ def minutes_of(one: str | None, first: str | None, last: str | None, now_ms: int
 
 
 async def list_minutes(installation: "Installation", minutes: range, limit: int, output: "Output") -> int:
-    from .minutes import rows_of
+    from ..store.minutes import rows_of
     from .patience import PatientReads
 
     rows: list[Row] = []

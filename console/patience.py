@@ -11,9 +11,9 @@ from typing import TypeVar
 from ..broker.errors import BrokerError
 from ..coordinator.errors import CoordinatorUnavailable
 from ..store.errors import NotApplied
+from ..store.minutes import Reads
 from ..store.progress import Closing, Marks, Progress
 from ..store.task import BucketRow
-from .minutes import Reads
 
 PAUSES_S = (0.25, 0.5, 1.0, 2.0, 4.0)
 T = TypeVar("T")

@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
+from ..store.minutes import Reads, waiting_in
 from ..store.position import unpack_position
 from ..store.progress import Offsets
 from ..store.task import SHARDS, minute_of
 from .command import Call
 from .exits import ExitCode
-from .minutes import Reads, waiting_in
 from .patience import PatientReads, patiently
 from .times import minute_text
 

@@ -62,7 +62,7 @@ async def test_what_is_missing_in_a_minute_that_is_over_fails_the_audit(desk: An
     minute = progress.open_minute
     await installation.store.write(7, 1 << 32, [BucketRow(minute, 0, minute * 60_000, 9, record)])
     installation_now = (minute + 1) * 60_000
-    from minutewheel.console.minutes import audit_of
+    from minutewheel.store.minutes import audit_of
 
     found = await audit_of(installation.store, minute, installation_now)
     call, screen = desk.call(json=False)

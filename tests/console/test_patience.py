@@ -2,10 +2,10 @@ from collections.abc import Awaitable, Callable
 
 import pytest
 from minutewheel.broker.errors import BrokerError
-from minutewheel.console.minutes import Reads, rows_of
 from minutewheel.console.patience import PatientReads, patiently
 from minutewheel.coordinator.errors import CoordinatorUnavailable
 from minutewheel.store.errors import NoSchema, NotApplied, StoreError
+from minutewheel.store.minutes import Reads, rows_of
 from minutewheel.store.progress import Closing, Marks, Progress
 from minutewheel.store.sqlite import SqliteStore
 from minutewheel.store.sqlite_connection import at_once

@@ -1,7 +1,7 @@
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from minutewheel.console.minutes import audit_of, is_closed, rows_of
+from minutewheel.store.minutes import audit_of, is_closed, rows_of
 from minutewheel.store.progress import Checkpoint, Closing, NewMarks, Progress
 from minutewheel.store.record import NO_HEADERS, Filed, pack
 from minutewheel.store.sqlite import SqliteStore

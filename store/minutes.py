@@ -9,9 +9,9 @@ from typing import Protocol
 
 from msgspec import Struct
 
-from ..store.progress import Closing, Marks, Progress
-from ..store.record import unpack
-from ..store.task import MINUTE_MS, SHARDS, BucketRow
+from .progress import Closing, Marks, Progress
+from .record import unpack
+from .task import MINUTE_MS, SHARDS, BucketRow
 
 PAGE_ROWS = 5_000
 
